@@ -17,7 +17,7 @@ _HOMES = {
     "copy_rate": "compare.copy_speed",
     "TimedCall": "compare.time_together",
     "time_together": "compare.time_together",
-    "diagnose": "doctor.diagnosis",
+    "diagnose": "doctor.diagnose",
 }
 
 __all__ = [*_HOMES]

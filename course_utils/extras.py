@@ -1,9 +1,11 @@
 """Packages that the tools need beside torch, and the error where they are missing."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, requires
 
-INSTALL = "pip install 'accelerator-course[lessons]'"
+PACKAGES = {"PIL": "pillow"}  # that have another name than their module
 
 
 @contextmanager
@@ -17,5 +19,16 @@ def lessons_extra() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         name = (error.name or "a package").partition(".")[0]
-        message = f"This needs {name}, which is not installed: {INSTALL}"
+        message = f"This needs {name}, which is not installed: {install_command(name)}"
         raise ModuleNotFoundError(message, name=error.name) from None
+
+
+def install_command(module: str) -> str:
+    """Return the command that installs the package of a module, in a version that fits."""
+    package = PACKAGES.get(module, module)
+    try:
+        lines = requires("accelerator-course") or []
+    except PackageNotFoundError:  # the course runs from a bare checkout
+        lines = []
+    wanted = [line.partition(";")[0].strip() for line in lines if re.match(rf"{package}\b", line)]
+    return f'pip install "{(wanted or [package])[0]}"'

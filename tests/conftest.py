@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,21 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 HERE = Path(__file__).resolve().parent
+# Programs and kernels import the course from here, wherever the environment has it from.
+PLACES = [HERE.parent, HERE.parent / "notebooks", *filter(None, [os.environ.get("PYTHONPATH")])]
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, PLACES))
+
+import start_python  # noqa: E402, as it looks at the variables
+
 # folder or file: the marker of every test in it
 MARKED = {
     "browser": "browser",
     "course_lessons/exercises/test_exercises.py": "long",
     "course_lessons/test_scripts_of_ones_own.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
-    "course_tools/estimate/test_language_model.py": "long",
-    "course_tools/estimate/time/test_published.py": "long",
+    "course_tools/estimate/counting/test_count_work.py": "long",
+    "course_lessons/evidence/test_published.py": "long",
 }
 # What is long begins, so that at the end no worker is left alone with it; before it, what needs a
 # process without XLA.
@@ -31,7 +39,11 @@ FIRST += ("test_xla.py", "test_setup.py")
 collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" else []
 
 
-def pytest_configure():
+def pytest_configure(config):
+    if sys.platform == "linux" and start_python.ADDRESS not in os.environ:
+        until_the_end = ExitStack()
+        until_the_end.enter_context(start_python.process_to_fork_from())
+        config.add_cleanup(until_the_end.close)
     # A shell starts background jobs with this signal ignored, and tests would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

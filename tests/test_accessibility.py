@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from course_lessons.beyond_the_notebook.pictures import draw_starts
 from course_lessons.device_speed.classroom import ClassResult
-from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, draw_ring
+from course_lessons.multi_gpu.pictures import draw_collectives, draw_ddp, draw_published_scaling
 from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from course_tools.timeline.drawing import draw_runs
 from tests.course_lessons.gpu.test_pictures import PICTURES
 from tests.course_tools.compare.test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
-from tests.course_tools.timeline.test_lanes import LANES
+from tests.course_tools.timeline.test_drawing import LANES
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -35,7 +35,7 @@ DRAWN = {
     ).plot(),
     "published scaling": draw_published_scaling,
     "ddp": draw_ddp,
-    "ring": draw_ring,
+    "collectives": draw_collectives,
     "starts": draw_starts,
     "timeline": lambda: draw_runs({"a run": LANES}, "A title"),
     "cache": lambda: draw_cache([5, 7, 5], [1, 1, 0]),

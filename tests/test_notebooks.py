@@ -77,6 +77,20 @@ def test_no_output_is_an_alarm_that_was_not_meant(notebook):
             )
 
 
+def test_no_two_prices_in_an_output_are_taken_for_a_formula(notebook):
+    """MathJax sets what stands between two dollars in italics, without the dollars, except in
+    elements of a class that says otherwise: mathjax_ignore in JupyterLab 4.6, as a look showed.
+    """
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            for kind in ("text/html", "text/markdown"):
+                shown = output.get("data", {}).get(kind, "")
+                if shown.startswith('<div class="mathjax_ignore'):
+                    continue
+                for part in re.split(r"</?(?:td|th|p|li|div)\b", shown):
+                    assert part.count("$") < 2, f"{cell.id}: {part[:80]}"
+
+
 def test_no_output_shows_where_the_machine_that_wrote_it_keeps_its_files(notebook):
     for cell in code_cells(notebook):
         found = re.search(

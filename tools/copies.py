@@ -13,12 +13,14 @@ import importlib
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbconvert.preprocessors import ClearOutputPreprocessor, Preprocessor, TagRemovePreprocessor
 from nbformat import NotebookNode
+from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
@@ -159,6 +161,13 @@ def put_aside(old: Path, given: str, copies: dict[str, str]) -> list[str]:
     return [f"{old.name}: {today}. Yours has changes and stays."]
 
 
+def trust(copies: Iterable[str]) -> None:
+    """Sign copies as `jupyter trust` does: else Jupyter warns that they are not trusted."""
+    notary = NotebookNotary()
+    for text in copies:
+        notary.sign(nbformat.reads(text, as_version=4))
+
+
 def publish(folder: Path) -> None:
     """Write all copies for learners and for teachers, over whatever is there."""
     for kind in ("notebooks", "solutions"):
@@ -181,8 +190,10 @@ def main() -> None:
     if asked.publish:
         return publish(asked.folder)
     try:
-        for line in hand_out({lesson.name: copy_of(lesson) for lesson in LESSONS}, asked.folder):
+        copies = {lesson.name: copy_of(lesson) for lesson in LESSONS}
+        for line in hand_out(copies, asked.folder):
             print(line)
+        trust(copies.values())
     except OSError as error:
         parser.exit(
             1,

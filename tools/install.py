@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,7 @@ IMPATIENT = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
 PIP = ["-m", "pip", "install", "--disable-pip-version-check"]
 # Without this, JupyterLab asks in a window over the lesson whether to show news.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+SIGN_OF_LIFE_S = 20
 OURS = "made-by-the-course"  # a file in each environment that is made here
 ADVICE = "make lab VENV=$HOME/course-env LESSONS=$HOME/my-lessons"
 
@@ -51,6 +53,26 @@ def run(*command, quiet: bool = False, **variables) -> str:
         return ""
     said = (done.stderr or "").strip().splitlines() or [f"status {done.returncode}"]
     return re.sub(r"^\s*(caused by|cause|error): ", "", said[-1], flags=re.IGNORECASE)[:200]
+
+
+def run_long(home: Path, *command) -> bool:
+    """Run a command that loads a lot, show now and then that it lives, and say if it ended well."""
+    started, free = time.monotonic(), shutil.disk_usage(home).free
+    process = subprocess.Popen([str(word) for word in command])
+    while True:
+        try:
+            return process.wait(SIGN_OF_LIFE_S) == 0
+        except subprocess.TimeoutExpired:
+            written = max(0, free - shutil.disk_usage(home).free) / 1e9
+            minutes = (time.monotonic() - started) / 60
+            print(f"... {written:.1f} GB so far, {minutes:.1f} minutes", flush=True)
+
+
+def size_of(home: Path) -> str:
+    """Return how many packages an environment holds, and their size."""
+    packages = len(list(home.glob("lib/python*/site-packages/*.dist-info")))
+    files = (path.lstat() for path in home.rglob("*"))
+    return f"{packages} packages, {sum(file.st_size for file in files) / 1e9:.1f} GB in {home}"
 
 
 def python_in(home: Path) -> Path:
@@ -158,10 +180,10 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     python, uv = python_in(home), find_uv(home)
     if run(python, "-m", "pip", "--version", quiet=True):
         make_environment(home, uv, this_python=this_python)
-    install, uninstall = [python, *PIP], [python, "-m", "pip", "uninstall", "--yes"]
+    install, uninstall = [python, *PIP, "--quiet"], [python, "-m", "pip", "uninstall", "--yes"]
     if uv:
-        install = [*uv, "pip", "install", "--compile-bytecode", "--python", python]
-        uninstall = [*uv, "pip", "uninstall", "--python", python]
+        install = [*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
+        uninstall = [*uv, "pip", "uninstall", "--quiet", "--python", python]
     if extra == "newest":
         if not uv:
             sys.exit(
@@ -182,7 +204,8 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
         print("Downloading PyTorch and the rest of the environment ...", flush=True)
         if wants_cpu_build() and (why := try_cpu_build("torch")):
             print(f"... with CUDA, 4.5 GB: its CPU build could not be had ({why}).", flush=True)
-    if run(*install, "-e", f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"):
+    course = f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"
+    if not run_long(home, *install, "-e", course):
         print("The environment is not complete. Try again: what is there already is kept.")
         return 1
     for xla in home.glob("lib/python*/site-packages/torch_xla"):
@@ -196,6 +219,7 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
     (home / f"ready-{extra}").touch()
+    print(f"Ready: {size_of(home)}.", flush=True)
     return 0
 
 

@@ -78,7 +78,8 @@ def build_wheel() -> dict[str, bytes]:
         subprocess.run([*command, ROOT], check=True, stdout=subprocess.DEVNULL)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
+            names = [name for name in archive.namelist() if not name.endswith("/RECORD")]
+            return {name: archive.read(name) for name in names}  # nothing is installed from it
 
 
 def pack(files: dict[str, bytes]) -> bytes:

@@ -6,13 +6,15 @@ Also: the time of one workload on one device, and the best that a device reaches
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result, describe_machine
+from course_tools.compare.same_draws import SameDraws, seeded
 from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
@@ -97,7 +99,7 @@ def compare_devices(
     precision: str = "fp32",
     max_s: float = 2.0,
 ) -> Result:
-    """Check that every device computes the same, then time them in turn.
+    """Check that every device computes the same, then time them alternately.
 
     >>> def work(size, device):
     ...     numbers = torch.ones(size).to(device)
@@ -118,13 +120,15 @@ def compare_devices(
         ValueError, RuntimeError, TypeError: a request that cannot be met; nothing was timed.
         WrongAnswer: a device disagrees with the CPU; nothing was timed.
     """
-    work, sizes = Workload.of(workload), sorted(set(sizes))
+    work, sizes = Workload.of(workload), _in_order(sizes)
     if precision not in work.precisions:
         known = ", ".join(work.precisions)
         raise ValueError(
             f"{work.name!r} was requested in precision {precision!r}, but it knows {known}."
         )
     entrants = contestants(devices)
+    if not entrants:
+        raise ValueError('devices is empty: name at least one, or pass "all".')
     measurements: list[Measurement] = []
     with using_tf32(precision == "tf32"):
         for size in sizes:
@@ -134,22 +138,43 @@ def compare_devices(
     return Result(tuple(measurements), **describe_machine())
 
 
+def _in_order(sizes: Iterable[int]) -> list[int]:
+    """Return the sizes from the smallest on, each once."""
+    numbers = [sizes] if isinstance(sizes, int) else list(sizes)
+    if not numbers or any(not isinstance(size, Integral) or size < 1 for size in numbers):
+        raise ValueError(f"sizes is {sizes!r}, but it has to list whole numbers of at least 1.")
+    return sorted({int(size) for size in numbers})
+
+
 def _check(work: Workload, size: int, entrants: list[Contestant], precision: str) -> None:
     """Compare each contestant's answers with those of one CPU thread in fp32; stop at the first
     that is wrong.
+
+    All draw the same random numbers: from one seed, or, where a device has a generator of its own,
+    by moving what the CPU draws.
     """
     cpu = Contestant(as_device("cpu"), 1)
     exact = "fp32" if "fp32" in work.precisions else precision
     right = _answers(work, size, cpu, exact)
+    if not right:
+        warnings.warn(
+            f"{work.name!r} returns nothing, so nobody knows whether the devices agree. Let it "
+            "return a result, such as its loss.",
+            stacklevel=3,
+        )
     for one in entrants:
         error = _largest_error(_answers(work, size, one, precision), right)
+        if error > TOLERANCE[precision] and one.device.kind != "cpu":
+            with SameDraws():
+                error = _largest_error(_answers(work, size, one, precision), right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
                 f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with "
                 f"{work.size_name} {size}: they differ by {error:.2g} of the largest value, but "
                 f"rounding in {precision} explains only {TOLERANCE[precision]:.2g}. Nothing was "
-                "timed. (Dropout and NaN never agree, nor do random numbers drawn on two devices: "
-                "draw them on the CPU, and move them with .to(device).)"
+                "timed. (NaN never agrees. Dropout does, except inside an LSTM, a GRU or an "
+                "attention of a GPU, and numbers of NumPy or `random` do not: set dropout=0 for "
+                "the comparison, which changes the time little, and draw with torch.)"
             )
 
 
@@ -157,24 +182,49 @@ def _answers(work: Workload, size: int, entrant: Contestant, precision: str) -> 
     answers = []
     with using_threads(entrant.threads):
         call = build_seeded(work, size, entrant.device, precision)
-        for _ in range(CALLS_TO_CHECK):
-            answer = call()
-            if not isinstance(answer, torch.Tensor):
-                raise TypeError(
-                    f"{work.name!r} answered with {type(answer).__name__}. Return a tensor."
-                )
+        for number in range(CALLS_TO_CHECK):
+            with seeded(number):
+                answer = call()
+            found = _flatten(answer, work.name)
             wait_for(entrant.device)  # XLA then compiles the same programs as under the timer
-            answers.append(answer.detach().cpu().double())  # on the CPU: MPS has no float64
+            # on the CPU: MPS has no float64
+            answers += [one.cpu().to(_widest(one.dtype)) for one in found]
     return answers
 
 
+def _flatten(answer: object, name: str) -> list[torch.Tensor]:
+    """Return the tensors and numbers of a nested answer, in order."""
+    if answer is None:
+        return []
+    if isinstance(answer, torch.Tensor):
+        return [answer.detach()]
+    if isinstance(answer, bool | int | float):
+        return [torch.tensor(answer)]
+    if isinstance(answer, Mapping):
+        answer = list(answer.values())
+    if isinstance(answer, list | tuple):
+        return [tensor for part in answer for tensor in _flatten(part, name)]
+    raise TypeError(
+        f"{name!r} answered with {type(answer).__name__}. Return a tensor or a number, or a list "
+        "or a dict of them."
+    )
+
+
+def _widest(dtype: torch.dtype) -> torch.dtype:
+    return torch.complex128 if dtype.is_complex else torch.float64
+
+
 def _largest_error(answers: list[torch.Tensor], right: list[torch.Tensor]) -> float:
-    errors = []
+    if [one.shape for one in answers] != [one.shape for one in right]:
+        return math.inf
+    largest = 0.0
     for this, that in zip(answers, right, strict=True):
-        if this.shape != that.shape:
-            return math.inf
-        errors.append((this - that).abs().max() / that.abs().max().clamp_min(1e-30))
-    return float(torch.stack(errors).max())  # NaN, if there is one
+        if this.numel():
+            error = (this - that).abs().max() / that.abs().max().clamp_min(1e-30)
+            largest = max(largest, float(error)) if error == error else math.nan
+        if math.isnan(largest):
+            break
+    return largest
 
 
 def _time_size(

@@ -78,6 +78,8 @@ class Result:
         """Return at which size the fastest accelerator, or the CPU with the most threads, is
         faster than the CPU, in 45 characters or fewer; of a single contestant, nothing.
         """
+        if not self.measurements:
+            return ""
         cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
         others = [label for label in self.labels if label not in cpus]
         winner = max(others, key=self._best_at_the_end) if others else self.labels[-1]

@@ -1,4 +1,4 @@
-"""Compare calls fairly: time them in turn, forwards and backwards, and compare neighbours.
+"""Compare calls fairly: time them alternately, forwards and backwards, and compare neighbours.
 
 Timing one function after the other compares the machine at two different times. Here every round
 runs each of them once, and the rounds go A B C, C B A, C B A, A B C, so that whatever slows the
@@ -37,7 +37,7 @@ class TimedCall:
     """A call to compare with others."""
 
     fn: Callable[[], object]  # without arguments
-    device: Device  # where it runs
+    device: Device | torch.device | str | None  # where it runs; None for the best one
     threads: int | None = None  # CPU threads for one operation; None for the number that is set
 
 
@@ -73,7 +73,7 @@ def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
 
 @dataclass(frozen=True)
 class Together:
-    """The timings of several calls that were timed in turn."""
+    """The timings of several calls that were timed alternately."""
 
     timings: dict[str, Timing]  #: one block a round each; the rounds are the same for all
 
@@ -88,7 +88,7 @@ def time_together(
     device: Device | torch.device | str | None = None,
     max_s: float = 4.0,
 ) -> Together:
-    """Time several calls in turn until their ratios are known to within half a per cent.
+    """Time several calls alternately until their ratios are known to within half a per cent.
 
     >>> numbers = torch.rand(1000)
     >>> works = {"sum": lambda: numbers.sum(), "sort": lambda: numbers.sort()}
@@ -115,13 +115,13 @@ def time_together(
     calls: dict[str, TimedCall] = {}
     for name, work in works.items():
         calls[name] = work if isinstance(work, TimedCall) else TimedCall(work, device)
-    watches = {name: Stopwatch(call.fn, call.device) for name, call in calls.items()}
+    watches = {name: Stopwatch(call.fn, as_device(call.device)) for name, call in calls.items()}
     with paused_gc():
         for name, watch in watches.items():
             with using_threads(calls[name].threads):
                 watch.warm_up()
         _share_block_size(watches)
-        readings = _read_in_turn(calls, watches, max_s)
+        readings = _read_alternately(calls, watches, max_s)
     used = _usable_rounds(readings)
     timings = {}
     for name, call in calls.items():
@@ -141,7 +141,7 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
         watch.calls = max(calls for call_s, calls in found if shortest_s <= call_s <= longest_s)
 
 
-def _read_in_turn(
+def _read_alternately(
     calls: Mapping[str, TimedCall], watches: dict[str, Stopwatch], max_s: float
 ) -> dict[str, list[Reading]]:
     readings: dict[str, list[Reading]] = {name: [] for name in calls}

@@ -2,6 +2,7 @@
 any device.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ DTYPES = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-Call = Callable[[], torch.Tensor]
+Call = Callable[[], Any]
+KEYWORDS = {"device": None, "size": 1, "precision": "fp32"}
 EXAMPLE = "def work(size, device): x = torch.randn(size, size).to(device); return lambda: x @ x"
 
 
@@ -27,7 +29,7 @@ class Workload:
 
     name: str  #: what a person calls it
     #: makes the work for `build(device=..., size=..., precision=...)`: a function that does it once
-    # and returns a tensor, the same on every device up to rounding
+    # and returns its result, tensors or numbers, the same on every device up to rounding
     build: Callable[..., Call]
     size_name: str = "size"  #: what the size counts, such as "batch"
     unit: str = "calls"  #: what the rate counts, such as "samples"
@@ -40,11 +42,14 @@ class Workload:
 
         Args:
             work: a workload, or `work(size, device)`, where `device` is a `torch.device`. It
-                returns a function without arguments that does the work once and returns a tensor.
+                returns a function without arguments that does the work once and returns its result:
+                a tensor, a number, or a list or dict of them.
         """
         if isinstance(work, Workload):
+            _check_signature(work.build, work.name, KEYWORDS)
             return work
         name = getattr(work, "__name__", type(work).__name__)
+        _check_signature(work, name, {})
 
         def build(device: Device, size: int, precision: str) -> Call:
             call = work(size, device.torch_device)
@@ -56,6 +61,25 @@ class Workload:
             return call
 
         return cls(name, build, precisions=("fp32", "tf32"))
+
+
+def _check_signature(build: Callable, name: str, keywords: dict[str, Any]) -> None:
+    """Refuse in words a function that cannot be called with what makes the work."""
+    if not callable(build):
+        raise TypeError(f"{name!r} is no workload: pass a function, such as: {EXAMPLE}")
+    try:
+        signature = inspect.signature(build)
+    except (TypeError, ValueError):  # of a function that is not written in Python
+        return
+    called = "build(device=..., size=..., precision=...)" if keywords else "work(size, device)"
+    try:
+        signature.bind(**keywords) if keywords else signature.bind(1, "cpu")
+    except TypeError:
+        raise TypeError(
+            f"{name!r} takes {signature}, but is called as {called}. Such as: {EXAMPLE}"
+        ) from None
+    if not keywords and next(iter(signature.parameters)) == "device":
+        raise TypeError(f"{name!r} takes {signature}: swap them, since it is called as {called}.")
 
 
 def build_seeded(workload: Workload, size: int, device: Device, precision: str) -> Call:

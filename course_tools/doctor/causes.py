@@ -7,12 +7,25 @@ from __future__ import annotations
 
 import re
 
-from course_tools.doctor.evidence import Evidence, Finding, judge_probe, meaning, no_answer
+from course_tools.doctor.evidence import MESSAGES, Evidence, Finding
+from course_tools.doctor.judge import judge_probe, no_answer
 from course_tools.doctor.run_child import Outcome
 from course_tools.doctor.surroundings import AMD, INTEL, NVIDIA
 from course_utils.hardware.nvidia import Card, card_called, split_version
 
 OLDEST_TORCH = (2, 6)
+# What a build for servers answers on a Jetson, whose driver and card it does not fit.
+CURED_BY_THE_BOARDS_BUILD = (
+    *("no-hardware", "no-driver", "container-without-gpu", "cpu-only-build", "card-too-old"),
+    *("card-too-new", "driver-too-old", "compute-part-missing", "compat-refused", "driver-error"),
+    *("kernel-failed", "libraries-mixed"),
+)
+# torch 2.9's words for a setting that it does not know, and those of the C++ library for a number
+# that is none; "operation not supported" is a card without the memory functions of cudaMallocAsync.
+REFUSED_SETTING = re.compile(
+    r"[Aa]llocator (option|backend|settings)|AllocatorConfig|expandable_segments|ALLOC_CONF"
+    r"|^\s*what\(\):\s+sto\w+|operation not supported"
+)
 
 
 def find_cause(kind: str, evidence: Evidence) -> Finding:
@@ -30,9 +43,11 @@ def find_cause(kind: str, evidence: Evidence) -> Finding:
             return evidence.finding(kind, "folder-deleted")
         if evidence.shadows and _has_not_imported_torch(probe):
             return _shadowed(kind, probe, evidence)
+        if refused := _refused_setting(kind, probe, evidence):
+            return refused
     if kind == "cpu" or "error" in cpu.facts:
         return judge_probe(kind, cpu, evidence)
-    rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla}
+    rules = {"cuda": _cuda_or_jetson, "mps": _mps, "xpu": _xpu, "xla": _xla}
     return rules[kind](evidence)
 
 
@@ -48,6 +63,30 @@ def _shadowed(kind: str, probe: Outcome, evidence: Evidence) -> Finding:
     files = ", ".join(named or evidence.shadows)
     last = error.splitlines()[-1] if error else f"the process {probe.ended}"
     return evidence.finding(kind, "module-shadowed", file=files, error=last)
+
+
+def _refused_setting(kind: str, probe: Outcome, evidence: Evidence) -> Finding | None:
+    """Return that torch's allocator cannot follow its settings, which ends the process, if so."""
+    said = [probe.facts.get("error", ""), *(each.get("error", "") for each in probe.kernels)]
+    if probe.ended != "ok":  # the warning is there wherever the variable's older name is set
+        said += [line for line in probe.output.splitlines() if "deprecated" not in line]
+    blaming = [line for line in said if REFUSED_SETTING.search(line)]
+    if not (evidence.allocator and blaming):
+        return None
+    # A line of the C++ library's says more than the names of functions below it.
+    error = next((line for line in said if "what():" in line), blaming[0])
+    words = {"setting": evidence.allocator, "error": error.strip()}
+    return evidence.finding(kind, "allocator-setting", **words)
+
+
+def _cuda_or_jetson(evidence: Evidence) -> Finding:
+    """Return what is wrong with CUDA; on a Jetson, that its own build of torch is missing."""
+    found = _cuda(evidence)
+    smi = evidence.probe("nvidia-smi").output
+    board = evidence.jetson or ("Jetson" if "(nvgpu)" in smi else "")
+    if board and found.cause in CURED_BY_THE_BOARDS_BUILD:
+        return evidence.finding("cuda", "jetson-build", hardware=board, error=found.why)
+    return found
 
 
 def _cuda(evidence: Evidence) -> Finding:
@@ -126,10 +165,30 @@ def _refused(evidence: Evidence) -> Finding | None:
             build=_build(newest, evidence.cards),
         )
     for message in (" ".join(evidence.probe("nvidia-smi").output.split()), error):
-        cause = meaning(message)
+        cause = evidence.meaning(message)
+        if cause == "driver-stub":
+            return evidence.finding("cuda", cause, error=message, folders=_stubs(evidence))
         if cause:
-            return evidence.finding("cuda", cause, device="cuda", error=message)
+            return evidence.finding(
+                "cuda", cause, device="cuda", error=message, maker=_place(evidence)
+            )
     return None
+
+
+def _stubs(evidence: Evidence) -> str:
+    """Return the folders in LD_LIBRARY_PATH that hold libraries for linking alone."""
+    folders = evidence.variables.get("LD_LIBRARY_PATH", "").split(":")
+    found = [folder for folder in folders if "stubs" in folder.split("/")]
+    return ", ".join(found) or "the folder of a libcuda.so.1 that is not the driver's"
+
+
+def _place(evidence: Evidence) -> str:
+    """Return which fix applies where the same error has several."""
+    if evidence.torch.hip:
+        return "AMD"
+    if evidence.wsl:
+        return "WSL container" if evidence.container else "WSL"
+    return "container" if evidence.container else "NVIDIA"
 
 
 def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
@@ -157,12 +216,22 @@ def _not_started(evidence: Evidence, hardware: str) -> Finding:
     setting = evidence.variables.get("CUDA_VISIBLE_DEVICES", "")
     if setting.startswith("MIG-"):
         return evidence.finding("cuda", "slice-missing", value=setting, error=error)
-    if cards and "libcuda" in error:
-        return evidence.finding("cuda", "compute-part-missing", error=error)
+    answers = cards or evidence.probe("nvidia-smi").ended == "ok"
+    if answers and hardware and "libcuda" in error:
+        words = {"error": error, "hardware": hardware, "maker": _place(evidence)}
+        return evidence.finding("cuda", "compute-part-missing", **words)
     if evidence.wsl and not cards:
         return evidence.finding("cuda", "wsl-driver", error=error, maker=maker)
     if cards and "NVIDIA driver" not in error:
-        return evidence.finding("cuda", "driver-error", error=error)
+        names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_HOME", "PYTORCH_CUDA_ALLOC_CONF")
+        there = [name for name in names if evidence.variables.get(name)]
+        return evidence.finding(
+            "cuda",
+            "driver-error",
+            error=error,
+            set=", ".join(there) or "none",
+            maker=_place(evidence),
+        )
     smi = evidence.probe("nvidia-smi").output
     failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", smi)
     off = evidence.host_kind in ("colab", "kaggle") and not evidence.tpu_chips
@@ -214,7 +283,7 @@ def _xla(evidence: Evidence) -> Finding:
         return evidence.finding("xla", "torch-xla-absent")
     error, pjrt = probe.facts.get("error", ""), evidence.variables.get("PJRT_DEVICE")
     judged = judge_probe("xla", probe, evidence)
-    if judged.cause in ("broken-install", "libpython-absent"):
+    if judged.cause in MESSAGES.values() or judged.cause == "broken-install":
         return judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
         maker, error = "TPU" if chips else "none", error or f"its process {probe.ended}."

@@ -8,7 +8,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from course_tools.doctor.diagnosis import LIMIT_S, diagnose
+from course_tools.doctor.diagnose import LIMIT_S, diagnose
+from course_tools.doctor.private import everything_without_secrets
 from course_utils.hardware import KINDS
 from course_utils.text import show_result
 
@@ -41,7 +42,7 @@ def main() -> int:
     print(f"Examining {examined} of device, for {options.limit:g} s at most ...", file=sys.stderr)
     report = diagnose(kinds, limit_s=options.limit)
     if options.json:
-        show_result(json.dumps(asdict(report), indent=2))
+        show_result(json.dumps(everything_without_secrets(asdict(report)), indent=2))
     elif options.report:
         show_result(report.to_markdown())
         print("Check this before you paste it: it may name you or your machine.", file=sys.stderr)

@@ -1,121 +1,110 @@
-"""Examine this machine and name what keeps an accelerator from working."""
+"""The doctor's report: for a terminal, a notebook, a script and a public issue."""
 
 from __future__ import annotations
 
-import os
-import platform
-import re
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from course_tools.doctor import shadows, surroundings
-from course_tools.doctor.causes import find_cause
-from course_tools.doctor.evidence import Evidence
-from course_tools.doctor.packages import read_package
-from course_tools.doctor.report import Diagnosis
-from course_tools.doctor.run_child import Command, probe_command, run_all
-from course_utils.hardware import KINDS, machine
+from course_tools.doctor.evidence import HOST_NAMES, Finding
+from course_tools.doctor.private import without_secrets
+from course_utils.text import clean, format_bytes, html_card, text_table, wrapped
 
-LIMIT_S = 40.0  # for one child process; importing torch from a cold disk takes most of it
-# The variables that decide which devices a program is shown.
-DECIDING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_BACKEND_AUTOLOAD"
-SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+# Causes for which there is nothing to repair.
+NOTHING_WRONG = ("no-hardware", "other-platform", "torch-xla-absent")
 
 
-def diagnose(kinds: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S) -> Diagnosis:
-    """Say for each kind of device whether it works here, why not, and what to do.
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """The devices that were listed, and a finding for each kind of device."""
 
-    Args:
-        kinds: the kinds to examine, of `KINDS`.
-        limit_s: seconds that one child process may take.
+    host_kind: str
+    torch: str
+    devices: tuple[dict, ...]
+    findings: tuple[Finding, ...]
+    seconds: float
+    torch_copies: tuple[str, ...] = ()  # where torch lies, the one that is imported first
+    facts: dict[str, str] = field(default_factory=dict)  # of the machine, for a public issue
 
-    Raises:
-        ValueError: a kind is not one of `KINDS`.
-    """
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
-        raise ValueError(
-            f"kind {unknown[0]!r} was requested, but the kinds of device are {', '.join(KINDS)}."
+    def finding(self, kind: str) -> Finding:
+        """Return the finding of one kind of device, such as "cuda"."""
+        return next(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a sentence or two."""
+        kinds = [one.kind for one in self.findings]
+        cpu = self.finding("cpu") if "cpu" in kinds else None
+        if cpu and not cpu.usable:
+            return f"PyTorch does not work here. {_sentence(cpu.why)}"
+        others = [one for one in self.findings if one.kind != "cpu" and one.cause != "rehearsal"]
+        working = [self._names(one.kind) for one in others if one.usable]
+        if working:
+            return f"PyTorch can use {', '.join(working)} here."
+        on_cpu = "PyTorch runs on the CPU." if cpu else ""
+        if not others:
+            return on_cpu or "No TPU was found here: XLA runs on the CPU, as a rehearsal."
+        troubles = [one for one in others if one.cause not in NOTHING_WRONG]
+        if not troubles and {"cuda", "xpu"} <= {*kinds}:
+            reason = "No accelerator works here: no NVIDIA, AMD or Intel card was found."
+        else:
+            reason = f"No accelerator works here. {_sentence((troubles or others)[0].why)}"
+        return f"{reason} {on_cpu}".rstrip()
+
+    def _names(self, kind: str) -> str:
+        names = [f"{one['device']} ({one['name']})" for one in self.devices if one["kind"] == kind]
+        return ", ".join(names) or kind
+
+    @property
+    def title(self) -> str:
+        """The host and its version of torch, in a sentence."""
+        return f"This is {HOST_NAMES[self.host_kind]}, with {self.torch}"
+
+    def to_markdown(self) -> str:
+        """Return the report for a public issue, folded and without secrets.
+
+        No pattern knows every secret, so read it before you paste it.
+        """
+        causes = ", ".join(f"{kinds}: {one.cause}" for kinds, one in self._by_cause())
+        lines = [f"{name}: {' '.join(value.split())}" for name, value in self.facts.items()]
+        body = f"{self!r}\n\n" + "\n".join(lines)
+        return (
+            f"<details><summary>Doctor's report ({causes})</summary>\n\n"
+            f"~~~text\n{without_secrets(body)}\n~~~\n\n</details>"
         )
-    start = time.perf_counter()
-    evidence = _examine(kinds, limit_s)
-    findings = tuple(find_cause(kind, evidence) for kind in kinds)
-    return Diagnosis(
-        host_kind=evidence.host_kind,
-        torch=f"torch {evidence.torch.version}" if evidence.torch.version else "no torch",
-        torch_copies=evidence.torch_copies,
-        devices=tuple(evidence.probe("cpu").facts.get("devices", ())),
-        findings=findings,
-        seconds=time.perf_counter() - start,
-        facts=_facts(evidence),
-    )
+
+    def __repr__(self) -> str:
+        about = f"{self.title}. Examined in {self.seconds:.1f} s."
+        if len(self.torch_copies) > 1:
+            first, *others = self.torch_copies
+            about += f" Python imports torch from {first}, and not from {', '.join(others)}."
+        parts = [wrapped(clean(self.verdict, 600)), wrapped(clean(about, 900))]
+        if self.devices:
+            rows = [
+                (d["device"], d["name"], format_bytes(d["memory_bytes"]), d["detail"])
+                for d in self.devices
+            ]
+            parts.append(text_table(("device", "name", "memory", "detail"), rows))
+        by_cause = self._by_cause()
+        if len(by_cause) > 1:
+            summary = [(one.kind, one.works, one.cause) for one in self.findings]
+            parts.append(text_table(("kind", "works", "cause"), summary))
+        for kinds, one in by_cause:
+            parts.append(f"{kinds}: {one.cause}\n{one.advice()}")
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for kinds, one in self._by_cause():
+            rows.append((kinds, one.works, one.why, one.fix or "nothing to do"))
+        title = f"{self.verdict} {self.title}."
+        return html_card(title, ("kind", "works", "why", "fix"), rows)
+
+    def _by_cause(self) -> list[tuple[str, Finding]]:
+        """Return each distinct finding once, with the kinds of device that share it."""
+        shared: dict[tuple, list[Finding]] = {}
+        for one in self.findings:
+            shared.setdefault((one.usable, one.cause, one.why, one.fix), []).append(one)
+        return [(", ".join(one.kind for one in group), group[0]) for group in shared.values()]
 
 
-@contextmanager
-def _like_a_program_here() -> Iterator[None]:
-    """Let Python look for packages where a program in the working folder does, this folder first.
-
-    The doctor itself may have left it.
-    """
-    before = [*sys.path]
-    if folder := shadows.working_folder():
-        sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path[:] = before
-
-
-def _examine(kinds: tuple[str, ...], limit_s: float) -> Evidence:
-    with _like_a_program_here():
-        torch = read_package("torch")
-        torch_xla = read_package("torch_xla")
-        copies = tuple(surroundings.find_copies("torch"))
-    possible = {
-        "mps": platform.system() == "Darwin",
-        "xpu": torch.xpu,
-        "xla": bool(torch_xla.version),
-    }
-    tried = [kind for kind in kinds if torch.version and possible.get(kind, True)]
-    commands = {name: probe_command(name) for name in ("nvidia", *tried)}
-    commands["nvidia-smi"] = Command(SMI)
-    return Evidence(
-        host_kind=surroundings.host_kind(),
-        torch=torch,
-        torch_xla=torch_xla,
-        torch_copies=copies,
-        shadows=tuple(shadows.find_shadows()),
-        folder_deleted=not shadows.working_folder(),
-        variables=dict(os.environ),
-        graphics=surroundings.graphics_cards(),
-        tpu_chips=len(machine.tpu_chips()),
-        container=surroundings.in_container(),
-        wsl=surroundings.in_wsl(),
-        probes=run_all(commands, limit_s),
-    )
-
-
-def _facts(evidence: Evidence) -> dict[str, str]:
-    """Return the facts that people will ask for in an issue."""
-    facts = {"system": f"{platform.platform()}, Python {platform.python_version()}"}
-    around = {"a container": evidence.container, "WSL": evidence.wsl, evidence.host_kind: True}
-    facts["inside"] = ", ".join(name for name, true in around.items() if true)
-    for name in ("torch", "torch_xla"):
-        package = getattr(evidence, name)
-        if package.version:
-            facts[name] = f"{package.version}, for CUDA {package.cuda}, ROCm {package.hip}"
-    facts["torch's folders"] = ", ".join(evidence.torch_copies)
-    driver = evidence.probe("nvidia").facts
-    if "cuda" in driver:
-        facts["NVIDIA driver"] = "{version}, CUDA {cuda[0]}.{cuda[1]}".format(**driver)
-    else:
-        facts["NVIDIA driver"] = "none answers"
-    facts["cards"] = ", ".join(card.name for card in evidence.cards)
-    facts["PCI"] = ", ".join(map(" ".join, evidence.graphics))
-    facts["nvidia-smi"] = evidence.probe("nvidia-smi").output
-    for name, value in evidence.variables.items():
-        if re.match(DECIDING, name):
-            facts[name] = value
-    return {name: value for name, value in facts.items() if value}
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

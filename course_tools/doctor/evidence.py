@@ -1,4 +1,4 @@
-"""The collected evidence, the doctor's findings, and the rules that all kinds of device share."""
+"""The collected evidence, and the finding that a cause makes of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import configparser
 import pkgutil
 import re
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_tools.doctor.packages import Package
@@ -69,6 +69,7 @@ class Evidence:
     tpu_chips: int = 0
     container: bool = False
     wsl: bool = False  # Linux inside of Windows
+    jetson: str = ""  # NVIDIA's board, with its release
 
     def probe(self, name: str) -> Outcome:
         """Return how one probe ended; a probe that was not started counts as failed."""
@@ -78,6 +79,21 @@ class Evidence:
     def cards(self) -> list[Card]:
         """The cards that the NVIDIA driver lists."""
         return [Card(**card) for card in self.probe("nvidia").facts.get("cards", ())]
+
+    @property
+    def allocator(self) -> str:
+        """The variable with torch's allocator settings, and its value, or ""."""
+        names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+        given = [f"{name}={self.variables[name]}" for name in names if self.variables.get(name)]
+        return ", ".join(given)
+
+    def meaning(self, message: str) -> str:
+        """Return the cause that a message names on this machine, or "" when it names none."""
+        for pattern, cause in MESSAGES.items():
+            if re.search(pattern, message):
+                is_amd = cause == "card-too-old" and self.torch.hip
+                return "amd-card-not-built" if is_amd else cause
+        return ""
 
     def finding(self, kind: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
         """Return the finding of one cause, its braces filled in with `words`, and its fix."""
@@ -101,81 +117,3 @@ class Evidence:
             fix = section.get(key) or shared.get(key) or fix
         why, fix = (text.replace("\n", " ").format(**known) for text in (section["why"], fix))
         return Finding(kind, usable, cause, why, fix)
-
-
-def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
-    """Return why a probe reported nothing useful, or else what its kernels say.
-
-    A kind of device is usable when the answers of one device agree with the CPU's; the cause is the
-    first thing that is wrong.
-    """
-    bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
-    good = [kernel["device"] for kernel in outcome.kernels if kernel not in bad]
-    silence = no_answer(kind, outcome, evidence)
-    if silence:
-        return replace(silence, usable=bool(good))
-    if not bad:
-        ran = "ran" if kind == "cpu" else f"on {', '.join(good)} agree with the CPU's"
-        what = f"An addition, a matrix product, a convolution and a gradient {ran}."
-        return evidence.finding(kind, "works", usable=bool(good), what=what)
-    first, archs = bad[0], outcome.facts.get("archs", [])
-    card = outcome.facts.get(first["device"], {})
-    capability = card.get("capability", [])
-    words = {
-        **card,
-        **first,
-        "step": first.get("wrong") or first.get("failed"),
-        "error": first.get("error", ""),
-        "capability": ".".join(map(str, capability)) or "unknown",
-        "archs": " ".join(archs),
-    }
-    cause = _cause(first, capability, archs)
-    return evidence.finding(kind, cause, usable=bool(good), **words)
-
-
-def no_answer(kind: str, outcome: Outcome, evidence: Evidence) -> Finding | None:
-    """Return why a probe reported nothing useful, or None when it did."""
-    step = outcome.facts.get("step", "starting Python")
-    error = outcome.facts.get("error")
-    if error and step == "importing torch":
-        return evidence.finding(kind, meaning(error) or "broken-install", error=error)
-    silent = kind == "cpu" and not outcome.kernels  # as where an import ends the process
-    if outcome.ended == "ok" and not error and not silent:
-        return None
-    if step == "listing the devices":  # a driver may die there, which is another probe's business
-        return None
-    lines = [error] if error else outcome.output.splitlines() or ["no message"]
-    message = next(filter(meaning, lines), lines[-1])
-    slow = "slow" if outcome.working else "hangs"
-    ended = {"ok": "died", "killed": "died", "timed out": slow}.get(outcome.ended, "kernel-failed")
-    return evidence.finding(
-        kind,
-        meaning(message) or ("kernel-failed" if error else ended),
-        step=step,
-        signal=outcome.signal or "nothing that it said",
-        limit=f"{outcome.limit_s:g}",
-        device=kind,
-        error=message,
-    )
-
-
-def meaning(message: str) -> str:
-    """Return the cause that a message names, or "" when it names none."""
-    for pattern, cause in MESSAGES.items():
-        if re.search(pattern, message):
-            return cause
-    return ""
-
-
-def _cause(kernel: dict, capability: list[int], archs: list[str]) -> str:
-    """Return why a kernel went wrong under a torch that was built for the architectures `archs`."""
-    if "wrong" in kernel:
-        return "wrong-answer"
-    error = kernel["error"]
-    cause = meaning(error) or "kernel-failed"
-    # such as sm_90, and sm_90a, whose letter stands for instructions of that card alone
-    numbers = [re.fullmatch(r"sm_(\d+)(\d)[a-z]?", arch) for arch in archs]
-    built = [(int(number[1]), int(number[2])) for number in numbers if number]
-    if cause == "card-too-old" and built and tuple(capability) > max(built):
-        return "card-too-new"
-    return cause

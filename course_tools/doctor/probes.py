@@ -8,7 +8,7 @@ from dataclasses import asdict
 from types import ModuleType
 
 from course_tools.doctor.packages import read_package
-from course_tools.doctor.run_child import report
+from course_tools.doctor.run_child import tell
 from course_utils.hardware.libpython import load_libpython
 from course_utils.hardware.nvidia import CUDA_LIBRARY, read_driver
 
@@ -18,74 +18,74 @@ def run(name: str) -> None:
     try:
         globals()[name]()
     except BaseException as error:
-        report(error=_message(error))
+        tell(error=_message(error))
 
 
 def nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
-    report(step="asking the NVIDIA driver's management library")
+    tell(step="asking the NVIDIA driver's management library")
     if driver := read_driver():
-        report(**asdict(driver))
+        tell(**asdict(driver))
 
 
 def cpu() -> None:
     """Import torch, run a kernel on the CPU, and list the devices."""
     _import_torch()
     _try_kernels(["cpu"])
-    report(step="listing the devices")
+    tell(step="listing the devices")
     with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
 
-        report(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
+        tell(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
 
 
 def cuda() -> None:
     """Initialize CUDA (or ROCm) and run a kernel on every card."""
-    report(step="loading the driver")
+    tell(step="loading the driver")
     if not read_package("torch").hip:
         ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
     torch = _import_torch()
-    report(step="starting CUDA")
+    tell(step="starting CUDA")
     torch.cuda.init()
-    report(archs=torch.cuda.get_arch_list())
+    tell(archs=torch.cuda.get_arch_list())
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     for card in cards:
         name = torch.cuda.get_device_name(card)
         capability = torch.cuda.get_device_capability(card)
-        report(**{card: {"name": name, "capability": capability}})
+        tell(**{card: {"name": name, "capability": capability}})
     _try_kernels(cards)
 
 
 def mps() -> None:
     """Run a kernel on the graphics part of Apple's chip."""
     backend = _import_torch().backends.mps
-    report(built=backend.is_built(), available=backend.is_available())
+    tell(built=backend.is_built(), available=backend.is_available())
     _try_kernels(["mps"])
 
 
 def xpu() -> None:
     """Run a kernel on every Intel graphics card."""
     torch = _import_torch()
-    report(step="counting XPU devices")
+    tell(step="counting XPU devices")
     _try_kernels([f"xpu:{index}" for index in range(torch.xpu.device_count())])
 
 
 def xla() -> None:
     """Import torch_xla, and compile and run a kernel on its first device."""
     _import_torch()
-    report(step="importing torch_xla")
+    tell(step="importing torch_xla")
     load_libpython()
     import torch_xla
     import torch_xla.runtime
 
-    report(step="starting XLA's runtime")
+    tell(step="starting XLA's runtime")
     device = str(torch_xla.device())
-    report(hardware=torch_xla.runtime.device_type())
+    tell(hardware=torch_xla.runtime.device_type())
     _try_kernels([device])
 
 
 def _import_torch() -> ModuleType:
-    report(step="importing torch")
+    tell(step="importing torch")
     import torch
 
     return torch
@@ -93,7 +93,7 @@ def _import_torch() -> ModuleType:
 
 def _try_kernels(devices: list[str]) -> None:
     for device in devices:
-        report(kernel={"device": device, **_compare_with_cpu(device)})
+        tell(kernel={"device": device, **_compare_with_cpu(device)})
 
 
 def _compare_with_cpu(device: str) -> dict:
@@ -113,7 +113,7 @@ def _compare_with_cpu(device: str) -> dict:
         "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
     }
     for name, step in steps.items():
-        report(step=f"{name} on {device}")
+        tell(step=f"{name} on {device}")
         try:
             answer = step(a.to(device).requires_grad_()).detach().cpu()
         except Exception as error:

@@ -133,8 +133,8 @@ def _open_file() -> BinaryIO:
     return cast(BinaryIO, tempfile.TemporaryFile())
 
 
-def report(**facts: object) -> None:
-    """Report facts to the doctor at once: the next step may never end."""
+def tell(**facts: object) -> None:
+    """Tell facts to the doctor at once: the next step may never end."""
     print(f"\n{PREFIX}{json.dumps(facts)}", flush=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -60,6 +61,22 @@ def in_container() -> bool:
     marks = (".dockerenv", "run/.containerenv", ".singularity.d")
     marked = any((machine.ROOT / mark).exists() for mark in marks)
     return marked or "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def jetson() -> str:
+    """Return "Jetson" with its release, such as "Jetson (R36)", or "" on every other machine.
+
+    A Jetson's graphics part is on no PCI bus. Its release R35 is JetPack 5, and R36 is JetPack 6.
+    Thor is left out: the builds for servers have kernels for it.
+    """
+    release = machine.read_text(machine.ROOT / "etc/nv_tegra_release")
+    board = machine.read_text(machine.ROOT / "proc/device-tree/model")
+    kernel = machine.read_text(machine.ROOT / "proc/version").lower()
+    is_jetson = release or "tegra" in kernel or re.search("Jetson|Orin|Xavier", board)
+    if not is_jetson or "Thor" in board:
+        return ""
+    number = re.search(r"R\d+", release)
+    return f"Jetson ({number[0]})" if number else "Jetson"
 
 
 def in_wsl() -> bool:

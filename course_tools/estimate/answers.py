@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FORMAT = "course_tools.estimate 4"
 HEADER = ("device", "time", "cost", "fits", "why")
 # energy is by the data sheet's watts
-LONG_HEADER = ("device", "precision", "step", "per second", "per 1,000", "memory")
+LONG_HEADER: tuple[str, ...] = ("device", "precision", "step", "per second", "per 1,000", "memory")
 LONG_HEADER += ("energy at most", "factor")
 
 
@@ -182,7 +182,7 @@ class Answers:
             free        the same for what Colab and Kaggle give away
         """
         demand = self.demand.to_dict()
-        job = {"samples": self.samples, "epochs": self.epochs}
+        job: dict[str, Any] = {"samples": self.samples, "epochs": self.epochs}
         job |= {"deadline_hours": self.deadline_hours}
         job["count"] = max((row.count for row in self.rows), default=1)
         return demand | {

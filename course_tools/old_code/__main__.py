@@ -26,19 +26,18 @@ def _report(name: str, several: bool) -> int:
     # Here, so that --help does not wait for PyTorch.
     try:
         from course_tools.old_code.explain import explain
-        from course_tools.old_code.read_text import Unreadable
+        from course_tools.old_code.read_text import Unreadable, whole_text
     except ModuleNotFoundError as error:
         print(error, file=sys.stderr)
         return 2
     from course_utils.text import show_result
 
-    source: str | Path = Path(name)
-    if name == "-":
-        source = sys.stdin.buffer.read().decode(errors="replace")
-    elif " " in name and not os.path.exists(name):
-        source = name  # the message of an error
+    is_message = " " in name and not os.path.exists(name)
     try:
-        found = explain(source)
+        if name == "-":
+            found = explain(whole_text(sys.stdin.buffer, "standard input"))
+        else:
+            found = explain(name if is_message else Path(name))
     except Unreadable as error:
         print(error, file=sys.stderr)
         return 2

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from course_tools.old_code.find_outdated import find_in_code, find_in_message, find_in_text
 from course_tools.old_code.names_in_code import Names
+from course_tools.old_code.note import Note
 from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
-from course_tools.old_code.read_text import Unreadable, is_python, pieces_of
-from course_tools.old_code.trainer_arguments import Note, removed
+from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
+from course_tools.old_code.trainer_arguments import removed
 from course_utils.text import html_card
 
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".txt")
@@ -76,7 +77,7 @@ def explain(source: str | os.PathLike) -> Explanation:
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     """Return a text, or that of a file with the suffix of its name."""
-    if isinstance(source, str) and not _is_file(source):
+    if isinstance(source, str) and not _exists(source):
         if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|txt)", source):
             raise Unreadable(f"There is no file {source!r} here.")
         source = source.replace("\r\n", "\n").lstrip("\n")
@@ -88,14 +89,18 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
         kinds = "Python (.py), notebooks, Markdown and plain text"
         raise Unreadable(f"{path} is a {suffix} file. This tool reads {kinds}.")
     try:
-        return path.read_text(encoding="utf-8-sig"), suffix
+        # A device has no end, and a pipe waits for its other end.
+        if path.exists() and not path.is_file():
+            raise Unreadable(f"{path} is no ordinary file.")
+        with path.open("rb") as file:
+            return whole_text(file, str(path), suffix), suffix
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path} cannot be read: {error}") from None
 
 
-def _is_file(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
-        return os.path.isfile(name)
+        return os.path.exists(name) and not os.path.isdir(name)
     except ValueError:  # a zero byte, or half a character
         return False
 

@@ -3,14 +3,16 @@
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from course_tools.old_code import old_names
 from course_tools.old_code.names_in_code import Names, bases_of
+from course_tools.old_code.note import Note
 from course_tools.old_code.old_names import KEYWORDS
 from course_tools.old_code.parsed_code import Argument, Call, Code, pairs_of, source
-from course_tools.old_code.trainer_arguments import Expression, Note, known, removed, translate
+from course_tools.old_code.trainer_arguments import Expression, known, removed, translate
 
 _LONGEST_TEXT = 10_000  # characters of a command, string or message; a longer one is data
 
@@ -196,6 +198,8 @@ def find_methods(code: Code, names: Names) -> Iterator[Note]:
         is_hook = names.names_lightning or not name.startswith("on_")
         if not is_method or not is_hook or not names.may_be_lightnings(owner):
             continue
+        if note := _hook_note(code, node, owner, names):
+            yield note
         if name in old_names.METHODS:
             new_name = re.search(r"def (\w+)", old_names.METHODS[name][0])
             if not (new_name and (owner, new_name[1]) in defined):
@@ -204,6 +208,26 @@ def find_methods(code: Code, names: Names) -> Iterator[Note]:
             if name.endswith("_step") and f"{name}.{argument}" in KEYWORDS:
                 advice = KEYWORDS[f"{name}.{argument}"]
                 yield code.note(node.name, f"{name}(..., {argument})", *advice)
+
+
+def _hook_note(code: Code, node: Any, owner: Any, names: Names) -> Note | None:
+    """Return a note on a method that Lightning calls with other arguments today, if it does."""
+    name, (first, *parameters) = node.name.value, node.get_params() or [None]
+    bases = names.full(bases_of(owner)) if owner and owner.type == "classdef" else ""
+    is_foreign = bases not in names.defined and names.is_from_elsewhere(bases)
+    if first is None or is_foreign:
+        return None
+    is_callback = bool(parameters) and parameters[0].name.value == "trainer"
+    kind = "Callback" if "Callback" in bases or is_callback else "LightningModule"
+    kind = "LightningDataModule" if "DataModule" in bases else kind
+    called = old_names.hook(kind, name)
+    if called is None or any(each.star_count == 1 for each in parameters):
+        return None
+    plain = [each for each in parameters if not each.star_count]
+    required = [each.name.value for each in plain if each.default is None]
+    why = called.refuses(required, len(plain))
+    old = f"def {name}({', '.join(['self', *required])})"
+    return code.note(node.name, old, called.today, why) if why else None
 
 
 def find_results(code: Code, names: Names) -> Iterator[Note]:
@@ -273,19 +297,106 @@ def find_in_text(text: str) -> Iterator[Note]:
             yield Note(match[0], new, why, text.count("\n", 0, match.start()))
 
 
+def find_fourier(code: Code, names: Names) -> Iterator[Note]:
+    """Find `torch.stft` and `torch.istft` of the time when they had real numbers."""
+    stfts = [call for call in code.calls if names.full(call.name) == "torch.stft"]
+    old = [call for call in stfts if _gives_real_numbers(call)]
+    for call in old:
+        if call.keyword("return_complex") is None:
+            why = "It raises RuntimeError without return_complex=. torch.view_as_real gives the old"
+            why += " form, with a real and an imaginary part."
+            yield code.note(call.node, "torch.stft(...)", "return_complex=True", why)
+    makes_complex = any("complex" in call.name for call in code.calls)
+    for call in code.calls if old and not makes_complex else ():
+        if names.full(call.name) == "torch.istft":
+            why = "It takes complex numbers only, and raises RuntimeError for real ones."
+            new = "torch.istft(torch.view_as_complex(x), ...)"
+            yield code.note(call.node, "torch.istft(x, ...)", new, why)
+
+
+def _gives_real_numbers(call: Call) -> bool:
+    """Say whether a call of `torch.stft` does not ask for complex numbers."""
+    asks = call.keyword("return_complex")
+    if asks is not None:
+        return source(asks) == "False"
+    by_position = [each for each in call.arguments if not each.name]
+    is_open = any(
+        each.name in ("*", "**") or source(each.value) == "..." for each in call.arguments
+    )
+    return not is_open and len(by_position) < 10  # the tenth is return_complex
+
+
+def find_masks(code: Code, names: Names) -> Iterator[Note]:
+    """Find `1 - mask` where the mask is a comparison of tensors."""
+    if "torch" not in {each.partition(".")[0] for each in names.imported.values()}:
+        return
+    masks = {
+        source(node.children[0])
+        for node in code.nodes
+        if node.type == "expr_stmt" and len(node.children) == 3 and _is_mask(node)
+    }
+    for node in code.nodes:
+        if node.type != "arith_expr" or [source(each) for each in node.children[:2]] != ["1", "-"]:
+            continue
+        text = source(node.children[2])
+        is_comparison = re.fullmatch(r"\(.*(torch|mask).*(==|!=|<|>).*\)", text)
+        if text in masks or is_comparison or re.fullmatch(_GIVES_BOOL, text):
+            why = "Minus is refused for a tensor of truth values since PyTorch 1.2 (RuntimeError)."
+            yield code.note(node, f"1 - {text}", f"~{text}", why)
+
+
+_GIVES_BOOL = r"[^()]*\.(bool\(\)|(eq|ne|gt|lt|ge|le)\([^()]*\))|torch\.is(nan|inf)\([^()]*\)"
+_MASK_NAME = re.compile(r"mask|pad|valid|keep", re.IGNORECASE)
+
+
+def _is_mask(assignment: Any) -> bool:
+    """Say whether an assignment makes a tensor of truth values, as far as can be read."""
+    target, _, value = assignment.children
+    text = source(value)
+    if re.fullmatch(_GIVES_BOOL, text):
+        return True
+    return value.type == "comparison" and (
+        "torch." in text or bool(_MASK_NAME.search(source(target)))
+    )
+
+
 def find_in_message(message: str) -> Iterator[Note]:
     """Find what is outdated in the code that the message of an error is about."""
     message = message[:_LONGEST_TEXT]
+    if hook := re.search(_REFUSED_CALL, message):
+        kinds = [old_names.hook(kind, hook[1]) for kind in old_names.HOOK_KINDS]
+        forms = [f"{each.today} in a {each.kind}" for each in kinds if each]
+        if forms:
+            why = f"{old_names.version(old_names.TRAINER)}, which is installed here, calls it so."
+            yield Note(hook[0], "; ".join(forms), why)
+            return
     for pattern, form in old_names.TABLES["messages"]:
         if match := re.search(pattern, message):
             text = match.expand(form)
             code = Code(text)
             found = find_in_code(code, Names([code], text))
-            yield from {(note.new, note.why): note for note in found}.values()
+            notes = {(note.new, note.why): note for note in found}.values()
+            yield from (_of_a_file(note) if text.startswith("import ") else note for note in notes)
             break
     for pattern, new, why in old_names.TABLES["other_messages"]:
         if re.search(pattern, message):
             yield Note(message[:80], new, why)
+
+
+_REFUSED_CALL = (
+    r"(\w+)\(\) (?:missing \d+ required positional argument"
+    r"|takes (?:from )?\d+ .*positional argument"
+    r"|got an unexpected keyword argument).*"
+)
+
+
+def _of_a_file(note: Note) -> Note:
+    """Return a note on a missing module, which a file may name that is being loaded."""
+    if note.new:
+        return note
+    why = "If no line of yours imports it, a file does that an older version saved: load it with"
+    why += " that version, or make it again with today's."
+    return replace(note, why=f"{note.why} {why}")
 
 
 def find_in_code(code: Code, names: Names) -> Iterator[Note]:
@@ -303,5 +414,7 @@ _FINDERS: tuple[Callable[[Code, Names], Iterator[Note]], ...] = (
     find_results,
     find_hparams,
     find_idioms,
+    find_fourier,
+    find_masks,
     find_strings,
 )

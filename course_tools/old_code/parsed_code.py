@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from course_tools.old_code.trainer_arguments import Note
+from course_tools.old_code.note import Note
 from course_utils.extras import lessons_extra
 
 with lessons_extra():

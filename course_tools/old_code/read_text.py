@@ -7,8 +7,11 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 LONGEST = 1_000_000  # characters of code; parso reads a quarter of it in a second
+MOST_BYTES = 4 * LONGEST  # of a text in UTF-8
+MOST_BYTES_OF_NOTEBOOK = 64 * 1024**2  # most of which are pictures
 
 
 class Unreadable(ValueError):
@@ -38,6 +41,23 @@ _FENCE = re.compile(r"\s*(```|~~~)[`~ {.]*([\w-]*)")
 _INLINE = re.compile(r"\s*`([^`]+)`\s*$")  # a line of Markdown that is code as a whole
 _PYTHON = ("", "python", "python3", "py", "ipython", "ipython3")
 _SHELL = ("sh", "bash", "console", "shell")
+
+
+def whole_text(file: BinaryIO, name: str, suffix: str = "") -> str:
+    """Read a text, and no more of it than could be answered.
+
+    Raises:
+        Unreadable: the file is too large, or not in UTF-8.
+    """
+    most = MOST_BYTES_OF_NOTEBOOK if suffix == ".ipynb" else MOST_BYTES
+    content = file.read(most + 1)
+    if len(content) > most:
+        reason = f"{name} is larger than {most // 1_000_000} MB"
+        raise Unreadable(f"{reason}, the most that this tool reads: give it the part in question.")
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{name} cannot be read: {error}") from None
 
 
 def pieces_of(text: str, suffix: str = "") -> Iterator[Piece]:

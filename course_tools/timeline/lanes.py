@@ -39,7 +39,7 @@ class Lane:
     @property
     def busy_s(self) -> float:
         """The seconds in which work went on, of two things at once counted once."""
-        return sum(span.seconds for span in union(self.work))
+        return covered_s(self.work)
 
     def between(self, start_s: float, end_s: float) -> "Lane":
         """Return what lies between two moments; the first of them is its new beginning."""
@@ -63,15 +63,22 @@ class Lane:
         return max((span.end_s for span in self.work + self.named + self.waits), default=0.0)
 
 
-def union(spans: Iterable[Span]) -> list[Span]:
-    """Return the times in which at least one span goes on, in order and without overlaps."""
+def union(spans: Iterable[Span], pause_s: float = 0.0) -> list[Span]:
+    """Return the times in which at least one span goes on, in order and without overlaps; what is
+    no more than `pause_s` apart is one.
+    """
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start_s):
-        if merged and span.start_s <= merged[-1].end_s:
+        if merged and span.start_s <= merged[-1].end_s + pause_s:
             last = merged.pop()
             span = Span(last.name, last.start_s, max(last.end_s, span.end_s))
         merged.append(span)
     return merged
+
+
+def covered_s(spans: Iterable[Span]) -> float:
+    """Return the seconds in which at least one span goes on."""
+    return sum(span.seconds for span in union(spans))
 
 
 def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -85,9 +92,18 @@ def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def without(spans: Iterable[Span], holes: Iterable[Span]) -> tuple[Span, ...]:
     """Return what is left of the spans where no hole is, in order."""
-    left = list(spans)
-    for hole in holes:
-        before = [Span(span.name, span.start_s, min(span.end_s, hole.start_s)) for span in left]
-        after = [Span(span.name, max(span.start_s, hole.end_s), span.end_s) for span in left]
-        left = [span for span in before + after if span.seconds > 0]
+    left: list[Span] = []
+    apart = union(holes)
+    first = 0  # the first hole that does not end before the span at hand begins
+    for span in sorted(spans, key=lambda span: span.start_s):
+        while first < len(apart) and apart[first].end_s <= span.start_s:
+            first += 1
+        start_s, at = span.start_s, first
+        while at < len(apart) and apart[at].start_s < span.end_s:
+            if apart[at].start_s > start_s:
+                left.append(Span(span.name, start_s, apart[at].start_s))
+            start_s = apart[at].end_s
+            at += 1
+        if start_s < span.end_s:
+            left.append(Span(span.name, start_s, span.end_s))
     return tuple(sorted(left, key=lambda span: span.start_s))

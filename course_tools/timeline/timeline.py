@@ -6,17 +6,31 @@ from typing import Any
 
 from course_tools.figures import Picture
 from course_tools.timeline.drawing import draw_runs, in_words
-from course_tools.timeline.lanes import Lane, Span
+from course_tools.timeline.lanes import Lane, Span, outermost, without
 from course_tools.timeline.trace import (
-    ON_DEVICE,
+    DRIVER,
+    ON_HOST,
+    WAITING,
+    Event,
+    Trace,
     complete_events,
-    lanes_of,
     run_profiled,
     steps_of,
     threads_of,
+    work_of,
 )
 from course_utils.devices import Device, as_device, wait_for
 from course_utils.timing import check_ran
+
+# Of lanes, in the order of the picture.
+LANE_KINDS = ("host", "launches", "copies", "exchange", "device")
+# The lane of each kind of work on a device.
+LANE_OF_WORK = {
+    "arithmetic": "device",
+    "memory": "device",
+    "exchange": "exchange",
+    "copies": "copies",
+}
 
 
 @dataclass(frozen=True)
@@ -42,22 +56,28 @@ class Timeline:
         return cls(tuple(made))
 
     @classmethod
-    def of_trace(cls, trace: Mapping[str, Any]) -> "Timeline":
-        """Make a timeline of a Chrome trace of torch.profiler, on whatever machine it was made:
-        `json.load(open("trace.json"))`. Only the steps are shown if the program marked them with
-        `profiler.step()`.
+    def of_trace(cls, trace: Trace) -> "Timeline":
+        """Make a timeline of a Chrome trace of torch.profiler, on whatever machine it was made.
+        Only the steps are shown if the program marked them with `profiler.step()`.
+
+        Args:
+            trace: the path of what `export_chrome_trace` wrote, or what `json.load` made of it.
+
+        Raises:
+            OSError, ValueError: there is no such file, or it is not a Chrome trace.
         """
         events = complete_events(trace)
         threads = threads_of(events)
         shown = []
         for event in events:
-            if event["cat"] in ON_DEVICE or event["tid"] in threads:
+            if work_of(event) or event["tid"] in threads:
                 shown.append(event)
         made = cls(lanes_of(shown, threads))
         steps = steps_of(events)
         if not steps:
             return made
-        first = min(event["ts"] for event in shown if event not in steps)
+        unmarked = [event for event in shown if not event["name"].startswith("ProfilerStep#")]
+        first = min((event["ts"] for event in unmarked), default=steps[0]["ts"])
         start_s = (steps[0]["ts"] - first) / 1e6
         return made.between(start_s, (steps[-1]["ts"] + steps[-1]["dur"] - first) / 1e6)
 
@@ -102,4 +122,85 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = None) ->
     check_ran(fn())
     wait_for(device)
     trace = run_profiled(fn, device)
-    return Timeline(lanes_of(trace["traceEvents"], trace["threads"]))
+    return Timeline(lanes_of(complete_events(trace), trace["threads"]))
+
+
+def lanes_of(events: Iterable[Event], threads: Mapping[Any, str]) -> tuple[Lane, ...]:
+    """Return the lanes of a trace: the host's threads and their launches, then copies, exchanges
+    between GPUs, and streams of the device.
+
+    Args:
+        events: of the Chrome trace; their times are microseconds.
+        threads: the names of the host's threads, by their numbers.
+    """
+    events = list(events)
+    gpus = {event["pid"] for event in events if work_of(event)}
+    groups: dict[tuple[str, str, Any], list[Event]] = {}
+    for event in events:
+        place = _place(event, threads, several_gpus=len(gpus) > 1)
+        if place:
+            groups.setdefault(place, []).append(event)
+    first = {place: min(event["ts"] for event in group) for place, group in groups.items()}
+    start = min(first.values(), default=0)
+
+    def order(place: tuple[str, str, Any]) -> tuple:
+        kind, name, _ = place
+        return LANE_KINDS.index(kind), name != "host", first[place]
+
+    return tuple(_lane(place, groups[place], start) for place in sorted(groups, key=order))
+
+
+def _place(
+    event: Event, threads: Mapping[Any, str], several_gpus: bool
+) -> tuple[str, str, Any] | None:
+    """Return the kind and name of the lane that an event belongs to, and what tells it from another
+    of that name; None for what the profiler notes about itself.
+    """
+    category, tid, work = event.get("cat"), event.get("tid"), work_of(event)
+    if work:
+        kind = LANE_OF_WORK[work]
+        stream = f"stream {str(tid).removeprefix('stream ')}"
+        name = {"copies": "copies", "exchange": "NCCL"}.get(kind, stream)
+        # the profiler gives each GPU a process whose number is the GPU's
+        return kind, f"GPU {event['pid']} {name}" if several_gpus else name, None
+    if category not in ON_HOST or event["name"].startswith("ProfilerStep"):
+        return None
+    if category in DRIVER and "Launch" in event["name"]:
+        return "launches", "launches", None
+    thread = threads.get(tid, f"thread {tid}").removesuffix("_0")  # of a pool of one
+    for kind in ("device", "copies"):
+        if thread.startswith(kind):
+            return kind, thread, tid
+    return "host", "host" if thread == "MainThread" else thread, tid
+
+
+def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) -> Lane:
+    """Return a lane from its events. Where nothing but names is noted, these are the work."""
+    kind, name, _ = place
+    operations: list[Span] = []
+    blocks: list[Span] = []
+    for event in events:
+        start_s, end_s = (event["ts"] - start) / 1e6, (event["ts"] + event["dur"] - start) / 1e6
+        if event["cat"] == "user_annotation":
+            blocks.append(Span(_short(event["name"]), start_s, end_s))
+        else:
+            operations.append(Span(event["name"], start_s, end_s))
+    waits = outermost(span for span in operations + blocks if WAITING.match(span.name))
+    work, named = outermost(operations), outermost(blocks)
+    return Lane(
+        name=name,
+        kind=kind,
+        work=without(work or named, waits),
+        named=named if kind == "host" or work else (),
+        waits=waits,
+    )
+
+
+def _short(name: str) -> str:
+    """Return the name of a block as it fits into a picture."""
+    if name.startswith("enumerate(DataLoader)#"):
+        return "loader"
+    if name.startswith("Optimizer."):
+        method = name.rpartition(".")[2]  # of "Optimizer.step#SGD.step"
+        return "optimizer" if method == "step" else method
+    return name.strip("# ")

@@ -1,6 +1,8 @@
-"""Chrome traces of torch.profiler: take one, and read the lanes of a timeline out of it."""
+"""Chrome traces of torch.profiler: take one, read one, and say what kind of work an event is."""
 
+import gzip
 import json
+import math
 import os
 import re
 import threading
@@ -12,18 +14,24 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
 
-from course_tools.timeline.lanes import Lane, Span, outermost, without
 from course_utils.devices import Device, wait_for
 
-# Of lanes, in the order of the picture.
-LANE_KINDS = ("host", "launches", "copies", "exchange", "device")
-ON_DEVICE = {"kernel": "device", "gpu_memcpy": "copies", "gpu_memset": "copies"}
-ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
+Event = Mapping[str, Any]
+Trace = Mapping[str, Any] | list[Any] | str | os.PathLike  # as a trace is given: also by its path
 DRIVER = ("cuda_runtime", "cuda_driver")
+ON_HOST = ("cpu_op", "user_annotation", *DRIVER)
 EXCHANGE = re.compile(r"(void )?nccl", re.IGNORECASE)  # kernels of NCCL, and of AMD's RCCL
+# Kernels that multiply matrices, convolve or attend, by the names that cuBLAS, cuDNN, CUTLASS,
+# rocBLAS ("Cijk"), MIOpen and Triton's templates give them. Others mostly wait for memory.
+ARITHMETIC = re.compile(
+    r"gemm(?!v)|conv(?!er)|cutlass|cudnn_|xmma|winograd|[dw]grad|fprop|nvjet|Cijk|igemm|fft|"
+    r"attention|flash|fmha|RNN|LSTM|GRU|triton_tem",
+    re.IGNORECASE,
+)
+BATCH_NORM = re.compile(r"\bbn_|batch_?norm", re.IGNORECASE)
+WORK_KINDS = ("arithmetic", "memory", "exchange", "copies")
 # A call for a copy comes back at once from pinned memory, and otherwise when the copy is done.
 WAITING = re.compile(r"wait\b|(cuda|cu|hip)(\w*Synchronize|Memcpy)")
-Event = Mapping[str, Any]
 # What the profiler called its categories until 2021.
 OLD_CATEGORIES = {
     "Operator": "cpu_op",
@@ -39,6 +47,23 @@ NAMED = ("ProfilerStep#", "enumerate(DataLoader)#", "Optimizer.")
 # the temporary folder of a user whose name has an umlaut: there the file lies in the working
 # folder, and its path begins in it.
 NEAR = "." if os.name == "nt" else None
+
+
+def work_of(event: Event) -> str | None:
+    """Return what kind of work of a device an event is, one of `WORK_KINDS`; None for what is not
+    on a device. A copy inside the device and a memset are work of its memory.
+    """
+    category, name = event.get("cat"), event["name"]
+    if category == "gpu_memset" or (category == "gpu_memcpy" and "DtoD" in name):
+        return "memory"
+    if category == "gpu_memcpy":
+        return "copies"
+    if category != "kernel":
+        return None
+    if EXCHANGE.match(name):
+        return "exchange"
+    multiplies = ARITHMETIC.search(name) and not BATCH_NORM.search(name)
+    return "arithmetic" if multiplies else "memory"
 
 
 def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
@@ -82,20 +107,74 @@ def read_trace(profiler: Any) -> dict[str, Any]:
         return json.loads(path.read_bytes())
 
 
-def complete_events(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
+def open_trace(trace: Trace) -> Mapping[str, Any]:
+    """Return a Chrome trace, read from its file where its path was given (.json or .json.gz).
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: it is not a Chrome trace.
+    """
+    where = "this"
+    if isinstance(trace, str | os.PathLike):
+        path = Path(trace)
+        where = path.name
+        content = path.read_bytes()
+        try:
+            trace = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+        except (ValueError, OSError, EOFError, RecursionError) as error:
+            raise ValueError(f"{where} is not a Chrome trace: {error}") from error
+    if isinstance(trace, list):  # the other form of a Chrome trace
+        trace = {"traceEvents": trace}
+    if not isinstance(trace, Mapping) or not isinstance(trace.get("traceEvents"), list):
+        raise ValueError(
+            f"{where} is not a Chrome trace: it has no list of traceEvents. Pass what "
+            "torch.profiler's export_chrome_trace wrote, or the path of that file."
+        )
+    return trace
+
+
+def complete_events(trace: Trace) -> list[dict[str, Any]]:
     """Return the events of a Chrome trace that have a start and an end, with the categories of
     today.
+
+    Raises:
+        ValueError: it is not a Chrome trace, or an event of it is damaged.
     """
     found = []
-    for event in trace["traceEvents"]:
-        if event.get("ph") != "X":
+    for number, event in enumerate(open_trace(trace)["traceEvents"]):
+        if isinstance(event, Mapping) and event.get("ph") != "X":
             continue
+        wrong = _what_is_wrong(event)
+        if wrong:
+            raise ValueError(f"event {number} of the trace is damaged: {wrong}.")
         category = event.get("cat")
         category = OLD_CATEGORIES.get(category, category)
         if category == "cpu_op" and event["name"].startswith(NAMED):
             category = "user_annotation"
-        found.append({**event, "cat": category})
+        whose = {"pid": event.get("pid"), "tid": event.get("tid")}
+        found.append({**event, **whose, "cat": category})
     return found
+
+
+def _what_is_wrong(event: object) -> str:
+    """Return why an event cannot be read, or ""."""
+    if not isinstance(event, Mapping):
+        return f"it is {str(event)[:40]!r} and no object"
+    if not isinstance(event.get("name"), str):
+        return f"its name is {event.get('name')!r} and no text"
+    for key in ("ts", "dur"):
+        number = event.get(key)
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            return f"its {key!r} is {number!r} and no number"
+    if event["dur"] < 0:
+        return "it ends before it begins"
+    arguments = event.get("args", {})
+    if not isinstance(arguments, Mapping):
+        return f"its args are {str(arguments)[:40]!r} and no object"
+    plain = [event.get("cat"), event.get("pid"), event.get("tid"), arguments.get("correlation")]
+    if not all(isinstance(value, str | int | float | None) for value in plain):
+        return "its cat, pid, tid or correlation is neither a number nor a text"
+    return ""
 
 
 def steps_of(events: Iterable[Event]) -> list[Event]:
@@ -121,86 +200,3 @@ def threads_of(events: Iterable[Event]) -> dict[Any, str]:
     for step in steps_of(events):
         names[step["tid"]] = "MainThread"
     return names
-
-
-def lanes_of(events: Iterable[Event], threads: Mapping[Any, str]) -> tuple[Lane, ...]:
-    """Return the lanes of a trace: the host's threads and their launches, then copies, exchanges
-    between GPUs, and streams of the device.
-
-    Args:
-        events: of the Chrome trace; their times are microseconds.
-        threads: the names of the host's threads, by their numbers.
-    """
-    events = [event for event in events if event["ph"] == "X"]
-    gpus = {event["pid"] for event in events if event.get("cat") in ON_DEVICE}
-    groups: dict[tuple[str, str, Any], list[Event]] = {}
-    for event in events:
-        place = _place(event, threads, several_gpus=len(gpus) > 1)
-        if place:
-            groups.setdefault(place, []).append(event)
-    first = {place: min(event["ts"] for event in group) for place, group in groups.items()}
-    start = min(first.values(), default=0)
-
-    def order(place: tuple[str, str, Any]) -> tuple:
-        kind, name, _ = place
-        return LANE_KINDS.index(kind), name != "host", first[place]
-
-    return tuple(_lane(place, groups[place], start) for place in sorted(groups, key=order))
-
-
-def _place(
-    event: Event, threads: Mapping[Any, str], several_gpus: bool
-) -> tuple[str, str, Any] | None:
-    """Return the kind and name of the lane that an event belongs to, and what tells it from another
-    of that name; None for what the profiler notes about itself.
-    """
-    category, tid = event.get("cat"), event.get("tid")
-    if category in ON_DEVICE:
-        kind = ON_DEVICE[category]
-        if category == "kernel" and EXCHANGE.match(event["name"]):
-            kind = "exchange"
-        stream = f"stream {str(tid).removeprefix('stream ')}"
-        name = {"copies": "copies", "exchange": "NCCL"}.get(kind, stream)
-        # the profiler gives each GPU a process whose number is the GPU's
-        return kind, f"GPU {event['pid']} {name}" if several_gpus else name, None
-    if category not in ON_HOST or event["name"].startswith("ProfilerStep"):
-        return None
-    if category in DRIVER and "Launch" in event["name"]:
-        return "launches", "launches", None
-    thread = threads.get(tid, f"thread {tid}").removesuffix("_0")  # of a pool of one
-    for kind in ("device", "copies"):
-        if thread.startswith(kind):
-            return kind, thread, tid
-    return "host", "host" if thread == "MainThread" else thread, tid
-
-
-def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) -> Lane:
-    """Return a lane from its events. Where nothing but names is noted, these are the work."""
-    kind, name, _ = place
-    operations: list[Span] = []
-    blocks: list[Span] = []
-    for event in events:
-        start_s, end_s = (event["ts"] - start) / 1e6, (event["ts"] + event["dur"] - start) / 1e6
-        if event["cat"] == "user_annotation":
-            blocks.append(Span(_short(event["name"]), start_s, end_s))
-        else:
-            operations.append(Span(event["name"], start_s, end_s))
-    waits = outermost(span for span in operations + blocks if WAITING.match(span.name))
-    work, named = outermost(operations), outermost(blocks)
-    return Lane(
-        name=name,
-        kind=kind,
-        work=without(work or named, waits),
-        named=named if kind == "host" or work else (),
-        waits=waits,
-    )
-
-
-def _short(name: str) -> str:
-    """Return the name of a block as it fits into a picture."""
-    if name.startswith("enumerate(DataLoader)#"):
-        return "loader"
-    if name.startswith("Optimizer."):
-        method = name.rpartition(".")[2]  # of "Optimizer.step#SGD.step"
-        return "optimizer" if method == "step" else method
-    return name.strip("# ")

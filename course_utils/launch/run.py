@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from course_utils.extras import INSTALL
+from course_utils.extras import install_command
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
 from course_utils.whole_file import written_as
@@ -74,7 +74,7 @@ def run_lesson(
     (1, 1)
     """
     if not any(map(importlib.util.find_spec, ("lightning", "pytorch_lightning"))):
-        raise LaunchError(f"Lightning is not installed: {INSTALL}")
+        raise LaunchError(f"Lightning is not installed: {install_command('lightning')}")
     request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
     with _own_folder(request) as lock:
         saved_before = written_as(request.checkpoint)

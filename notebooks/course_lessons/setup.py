@@ -10,12 +10,15 @@ import atexit
 import importlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import warnings
 import zipfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
@@ -24,6 +27,8 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from course_tools.figures import Picture
 
 KAGGLE = Path("/kaggle/input")
@@ -59,11 +64,42 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     for each in unfit:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
+    if lesson and not problem:
+        said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")
+    keep_prices()
     if problem or not lesson:
         return None
     # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
     return importlib.import_module("course_lessons.openings").draw_opening(lesson)
+
+
+def enter_folder(lesson: str) -> str:
+    """Make a folder for what a lesson writes, work in it from now on, and return its name."""
+    name = Path("files", lesson)
+    if Path.cwd().parts[-2:] != name.parts:  # the cell may run twice
+        name.mkdir(parents=True, exist_ok=True)
+        os.chdir(name)
+    return name.as_posix()
+
+
+def keep_prices() -> None:
+    """Let tables of pandas show "$1 to $2", which MathJax would take for a formula.
+
+    pandas' own option writes the class that MathJax 2 knew; JupyterLab's MathJax has another.
+    """
+    with suppress(ImportError):
+        from IPython import get_ipython
+        from pandas import DataFrame
+
+        if shell := get_ipython():
+            formatter = shell.display_formatter.formatters["text/html"]
+            formatter.for_type(DataFrame, html_without_formulas)
+
+
+def html_without_formulas(table: "DataFrame") -> str:
+    """Return the HTML of a table in a box in which MathJax changes nothing."""
+    return f'<div class="mathjax_ignore tex2jax_ignore">{table._repr_html_()}</div>'
 
 
 def unpack_wheel() -> None:
@@ -151,14 +187,36 @@ def install(missing: list[Requirement]) -> str:
         pins = [f"{name}=={number}\n" for name, number in installed().items() if known(number)]
         constraints.write_text("".join(pins), encoding="utf-8")
         folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=8"]
-        command += ["--no-color", "--disable-pip-version-check", f"--constraint={constraints}"]
+        command = installer()
+        if not command:
+            where = shlex.quote(sys.executable)
+            wanted = shlex.join(names)
+            return f"there is no pip here. In a terminal: uv pip install --python {where} {wanted}"
+        command += ["--quiet", f"--constraint={constraints}"]
         command += [f"--find-links={folder}" for folder in sorted(folders)]
         for index in (["--no-index"], []):
             done = subprocess.run([*command, *index, *names], capture_output=True, text=True)
             if done.returncode == 0:
                 return ""
     return f"{why(done.stderr)} ({way_out(done.stderr)})"
+
+
+def installer() -> list[str]:
+    """Return the command that installs into this kernel's environment: pip's, or else uv's.
+
+    uv makes environments without pip. Python brings a pip of its own, if its maker left that in.
+    """
+    with_pip = [sys.executable, "-m", "pip", "install", "--retries=1", "--timeout=8"]
+    with_pip += ["--no-color", "--disable-pip-version-check"]
+    if find_spec("pip"):
+        return with_pip
+    if uv := shutil.which("uv"):
+        os.environ |= {"UV_HTTP_TIMEOUT": "8", "UV_HTTP_RETRIES": "1"}
+        return [uv, "pip", "install", "--color=never", f"--python={sys.executable}"]
+    if find_spec("ensurepip"):
+        done = subprocess.run([sys.executable, "-m", "ensurepip"], capture_output=True)
+        return [] if done.returncode else with_pip
+    return []
 
 
 def why(stderr: str) -> str:
@@ -170,7 +228,8 @@ def why(stderr: str) -> str:
 
 def way_out(stderr: str) -> str:
     """Return what to do where packages could not be installed."""
-    offline = "Retrying (" in stderr or "from versions: none" in stderr
+    signs = ("Retrying (", "from versions: none", "Request failed after")  # the last is uv's
+    offline = any(sign in stderr for sign in signs)
     if offline and KAGGLE.exists():
         return "switch the internet on under Settings > Internet, and run this cell again"
     if offline:

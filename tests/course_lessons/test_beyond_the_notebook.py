@@ -18,7 +18,7 @@ LESSON = Path(__file__).parents[2] / "notebooks" / "04_beyond_the_notebook.ipynb
 
 def test_the_picture_says_in_words_what_each_way_starts_from():
     alt = draw_starts().alt
-    assert "fork: this kernel, with its memory becomes a copy" in alt
+    assert "fork: this notebook's kernel becomes a copy of it, with all its memory" in alt
     assert "spawn: a file becomes" in alt and "torchrun: a file becomes" in alt
 
 
@@ -47,6 +47,34 @@ def test_the_job_starts_torchrun_once_with_the_machines_and_gpus_that_slurm_name
     assert options["--nnodes"] == "2" and options["--nproc-per-node"] == "4"
     assert options["--rdzv-endpoint"] == "a1:29500" and options["--rdzv-id"] == "17"
     assert words[words.index("--checkpoint") + 1] == "/shared/my run/checkpoint.pt"
+
+
+# A machine with one GPU, as fully_shard sees it: whoever takes it ends in "invalid device ordinal".
+ONE_GPU = """import runpy, sys
+
+import torch
+
+torch._C._get_accelerator = lambda: torch.device("cuda")
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("what", ["04-holds-file", "04-fsdp-file"])
+def test_two_ranks_on_the_cpu_leave_the_one_gpu_of_a_machine_alone(what, tmp_path):
+    cells = nbformat.read(LESSON, as_version=nbformat.NO_CONVERT).cells
+    source = next(cell.source for cell in cells if cell.id == what)
+    (tmp_path / "script.py").write_text(source.partition("\n")[2])
+    (tmp_path / "one_gpu.py").write_text(ONE_GPU)
+    asked = ["--device", "cpu", "--images", "40", "--epochs", "1"] if what == "04-fsdp-file" else []
+    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    command = [sys.executable, *launch, "--nproc-per-node", "2", "one_gpu.py", "script.py", *asked]
+    paths = os.pathsep.join(map(str, (LESSON.parents[1], LESSON.parent)))
+    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "holds [500, 1000] of [1000, 1000]" in done.stdout or "epoch 1" in done.stdout
 
 
 @pytest.mark.process

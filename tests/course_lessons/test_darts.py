@@ -1,12 +1,15 @@
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 import torch
-from course_lessons.darts.pictures import draw_published, draw_times, times_text
+from course_lessons.darts.pictures import draw_published, draw_steps, gains, times_text
 from course_lessons.darts.shops import darts_problem, shops
 
 from course_tools.estimate import count_work
@@ -58,7 +61,6 @@ def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
 @pytest.mark.parametrize("name", ["TFTModel", "RNNModel"])
 def test_a_model_with_covariates_and_two_values_a_day_is_counted_on_its_own_window(lesson, name):
     import darts.models
-    import numpy as np
     import pandas as pd
     from darts.utils.timeseries_generation import datetime_attribute_timeseries
 
@@ -109,13 +111,57 @@ def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
 
 def test_the_published_picture_divides_the_seconds_of_darts_own_table():
     said = draw_published().alt
-    assert "N-BEATS, batch 1,024: 17 times" in said  # 27.4 s and 1.65 s
-    assert "RNN, batch 16: 0.94 times" in said  # 42.49 and 39.81 steps per second
+    assert "N-BEATS, batch 1,024: 10 (17 with workers)" in said  # 28.4 / 2.8 and 27.4 / 1.65 s
+    assert "TFT, batch 1,024: 0.78 (1.0 with workers)" in said  # 31.9 / 41 and 31.9 / 31 s
 
 
-def test_an_interval_is_drawn_from_end_to_end():
-    assert "small: 0.25 to 4.0, estimated" in draw_times({"small": (0.25, 4)}, "T", "estimated").alt
+def test_what_stays_on_the_cpu_is_in_both_ends_of_the_gain():
+    step = (0.0152, 0.0025, 0.0008, 0.0091)  # whole, around the network, least, most
+    assert gains(step) == pytest.approx((15.2 / 11.6, 15.2 / 3.3))
+    assert "batch 32: 1.3 to 4.6 times" in draw_steps({"batch 32": step}, "T4").alt
     assert [times_text(times) for times in (0.251, 1, 23.4)] == ["0.25", "1.0", "23"]
+
+
+@needs_darts
+def test_what_the_trainer_does_around_the_network_is_counted_apart_from_it():
+    import pytorch_lightning as pl
+    from darts.models import NLinearModel
+
+    class SlowTrainer(pl.Callback):
+        def on_train_batch_start(self, *_):
+            time.sleep(0.05)
+
+        def on_before_zero_grad(self, *_):
+            time.sleep(0.05)
+
+    names = {"torch": torch, "pl": pl, "np": np, "time": time}
+    cells = {cell.id: cell.source for cell in nbformat.read(LESSON, 4).cells}
+    exec(cells["10-clock"].replace("%%needs Darts", ""), names)
+    clock = names["Clock"]()
+    trainer = {**ONE_BATCH, "callbacks": [clock, SlowTrainer()], "limit_train_batches": 5}
+    NLinearModel(56, 14, n_epochs=1, pl_trainer_kwargs=trainer).fit(shops(count=3))
+    whole, network = np.median(np.diff(clock.steps, axis=0), axis=0)
+    assert whole - network >= 0.1 and network > 0
+
+
+@needs_darts
+def test_windows_of_every_stride_in_the_lesson_begin_on_every_weekday():
+    from darts.utils.data import SequentialTorchTrainingDataset
+
+    text = "\n".join(cell.source for cell in nbformat.read(LESSON, 4).cells)
+    advised = {int(number) for number in re.findall(r"or `stride=(\d+)`", text)}
+    assert advised
+    (shop,) = shops(count=1)
+    weekdays = shop.with_values(shop.time_index.dayofweek.to_numpy(np.float32)[:, None, None])
+
+    def starts(stride: int) -> set[float]:
+        windows = SequentialTorchTrainingDataset(
+            weekdays, input_chunk_length=56, output_chunk_length=14, stride=stride
+        )
+        return {float(windows[index].past_target[0, 0]) for index in range(len(windows))}
+
+    assert len(starts(7)) == 1
+    assert all(len(starts(stride)) == 7 for stride in advised)
 
 
 @needs_darts

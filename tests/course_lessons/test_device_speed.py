@@ -1,5 +1,3 @@
-import os
-import subprocess
 import sys
 import time
 
@@ -10,6 +8,7 @@ from course_lessons.device_speed.neighbours import busy_neighbours
 from course_lessons.device_speed.pictures import draw_abba, draw_published
 from course_lessons.device_speed.published import T4, resnet50_published, unlike_rows
 from course_lessons.evidence.published import published
+from start_python import python
 
 from course_utils.devices import pick_device
 from course_utils.hardware.machine import usable_cores
@@ -56,8 +55,7 @@ def test_neighbours_end_when_the_process_that_started_them_is_killed():
         "with busy_neighbours():\n    print('busy', flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
-    environ = {**os.environ, "COURSE_TEST_NEIGHBOURS": "1"}
-    subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, check=False)
+    python("-c", code, COURSE_TEST_NEIGHBOURS="1")
     end = time.monotonic() + 30
     while neighbours_of_this_test() and time.monotonic() < end:
         time.sleep(0.1)

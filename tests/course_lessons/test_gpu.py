@@ -3,7 +3,6 @@
 import pytest
 import torch
 from course_lessons.gpu.own_step import EstimatedStep, StepTimes, fast_half, time_step
-from course_lessons.gpu.saved_on_a_gpu import saved_on_a_gpu
 from torch import nn
 
 from course_tools.estimate.network import estimate
@@ -90,12 +89,3 @@ def test_a_model_that_cannot_be_counted_is_measured_without_an_estimate():
     found = time_step(Asks(3, 2), loader, nn.functional.cross_entropy, max_s=0.05)
     assert not found.estimates and found.seconds["CPU, fp32"] > 0
     assert "run this cell on one. No estimate: " in found.verdict
-
-
-def test_a_file_saved_on_a_gpu_needs_a_map_location_on_a_machine_without(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    file = saved_on_a_gpu({"weight": torch.arange(3.0)})
-    with pytest.raises(RuntimeError, match="map_location"):
-        torch.load(file)
-    file.seek(0)
-    assert torch.load(file, map_location="cpu")["weight"].tolist() == [0, 1, 2]

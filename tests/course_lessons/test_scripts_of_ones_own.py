@@ -7,15 +7,16 @@ import os
 import re
 import runpy
 import signal
-import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 from course_lessons.scripts import FOLDER
+from start_python import Program, environment, python, torchrun
 from torch.nn.parallel import DistributedDataParallel
 
 ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
@@ -44,10 +45,55 @@ REGRESSION = """def compute_loss(outputs, targets):
 
 
 def measure(outputs, targets):
-    return (outputs - targets).abs().sum()
+    return F.mse_loss(outputs, targets)
 
 
-MEASURE = "error {:.3f}"
+MEASURE = "error {:.4f}"
+"""
+# Sentences of one to nine numbers of a word each, in a dict, with the class of the first word.
+SENTENCES = """    draw = torch.Generator().manual_seed(1)
+    data = []
+    for length in torch.randint(1, 10, (120,), generator=draw).tolist():
+        words = torch.randint(0, 30, (length,), generator=draw)
+        data.append(({"words": words, "text": "made up"}, words[0] % 3))
+"""
+PADDED = """def collate(samples):
+    words = [sample["words"] for sample, _ in samples]
+    lengths = torch.tensor([len(each) for each in words])
+    padded = nn.utils.rnn.pad_sequence(words, batch_first=True)
+    targets = {"classes": torch.stack([label for _, label in samples])}
+    return {"padded": padded, "lengths": lengths, "texts": ["", ""]}, targets
+"""
+WORDS = """class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.last = nn.Embedding(30, 16), nn.Linear(16, 3)
+
+    def forward(self, batch):
+        mask = torch.arange(batch["padded"].shape[1]) < batch["lengths"][:, None]
+        embedded = self.embed(batch["padded"]) * mask[:, :, None]
+        return {"scores": self.last(embedded.sum(1) / batch["lengths"][:, None])}
+"""
+CLASSES_IN_DICTS = """def compute_loss(outputs, targets):
+    return F.cross_entropy(outputs["scores"], targets["classes"])
+
+
+def measure(outputs, targets):
+    return outputs["scores"].argmax(1) == targets["classes"]  # a number for each sample
+
+
+MEASURE = "accuracy {:.1%}"
+"""
+# Eight equal layers of 4.2 MB each.
+EQUAL_LAYERS = """class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(8)])
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+"""
+WIDE = """    data = TensorDataset(torch.randn(40, 1024), torch.arange(40) % 3)
 """
 # Runs scripts one after the other in one process, as a terminal would in several.
 DRIVER = """import json, runpy, sys
@@ -59,12 +105,14 @@ for name, *arguments in json.loads(sys.argv[1]):
 """
 
 
-def with_own_places(script, *, data, outputs, loss=None):
+def with_own_places(script, *, data, outputs, network=NETWORK, collate=None, loss=None):
     """Return the text of a script in whose marked places stands another training."""
     text = (FOLDER / script).read_text(encoding="utf-8")
-    network = NETWORK.replace("OUTPUTS", str(outputs))
+    network = network.replace("OUTPUTS", str(outputs))
     text = re.sub(r"(?s)class Network\(.*?(?=\n\n# YOUR DATA)", lambda _: network, text)
     text = re.sub(r"(?s)    from course_lessons.*?(?=    held_out)", lambda _: data, text)
+    if collate:
+        text = re.sub(r"collate = .*\n", lambda _: collate, text)
     if loss:
         text = re.sub(r"(?s)def compute_loss.*?(?=\n\n(def|class) )", lambda _: loss, text)
         end = text.index(loss) + len(loss)
@@ -73,28 +121,28 @@ def with_own_places(script, *, data, outputs, loss=None):
     return text
 
 
-def run(folder, *command):
-    """Run a command that cannot import anything of the course, and return what it prints."""
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # so that restarted ranks connect
-    variables.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300
-    )
+# One thread, no GPU, and nothing of the course on the path.
+VARIABLES = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": None}
+
+
+def run(folder, *words, **variables):
+    """Run Python with these words, and return what it printed."""
+    done = python(*words, cwd=folder, **VARIABLES, **variables)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     return done.stdout
 
 
 def run_in_one_process(folder, *runs):
     (folder / "driver.py").write_text(DRIVER)
-    output = run(folder, sys.executable, "driver.py", json.dumps(runs))
+    output = run(folder, "driver.py", json.dumps(runs))
     return output.split("RUN\n")[1:]
 
 
-def torchrun(folder, script, *arguments, ranks=2, options=()):
-    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
-    launch += [*options, "--nproc-per-node", str(ranks)]
-    return run(folder, sys.executable, *launch, str(script), *arguments)
+def run_ranks(folder, script, *arguments, ranks=2):
+    """Run a script as torchrun would, and return what its ranks printed."""
+    done = torchrun(ranks, script, *arguments, cwd=folder, **VARIABLES)
+    assert [each.returncode for each in done] == [0] * ranks, [each.stderr[-3000:] for each in done]
+    return "".join(each.stdout for each in done)
 
 
 def weights(path):
@@ -146,9 +194,9 @@ def test_a_resumed_run_of_two_ranks_with_dropout_and_workers_is_exact(tmp_path, 
     own = tmp_path / script
     own.write_text(with_own_places(script, data=SORTED_BY_CLASS, outputs=3))
     options = ["--batch", "16", "--workers", "1", "--resume", "--checkpoint"]
-    whole = torchrun(tmp_path, own, *options, "new/whole.pt", "--epochs", "3")
-    before = torchrun(tmp_path, own, *options, "broken.pt", "--epochs", "1")
-    after = torchrun(tmp_path, own, *options, "broken.pt", "--epochs", "3", "--lr", "9")
+    whole = run_ranks(tmp_path, own, *options, "new/whole.pt", "--epochs", "3")
+    before = run_ranks(tmp_path, own, *options, "broken.pt", "--epochs", "1")
+    after = run_ranks(tmp_path, own, *options, "broken.pt", "--epochs", "3", "--lr", "9")
     assert "broken.pt: 1 of 3 epochs done, lr 0.001" in after
     assert EPOCH.findall(before) + EPOCH.findall(after) == EPOCH.findall(whole)
     assert_same_weights(tmp_path / "new/whole.pt", tmp_path / "broken.pt")
@@ -165,9 +213,11 @@ def test_one_command_starts_a_run_and_continues_it_after_a_rank_was_killed(tmp_p
     (tmp_path / "whole.py").write_text(text)
     (tmp_path / "dying.py").write_text(text.replace(at, at + "    " + dying))
     options = ["--batch", "16", "--epochs", "4", "--resume", "--checkpoint"]
-    whole = torchrun(tmp_path, "whole.py", *options, "whole.pt")
-    restarts = ("--max-restarts", "2")
-    printed = torchrun(tmp_path, "dying.py", *options, "last.pt", options=restarts)
+    whole = run_ranks(tmp_path, "whole.py", *options, "whole.pt")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    launch += ["--max-restarts", "2", "--nproc-per-node", "2", "dying.py"]
+    connect = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}  # also after a restart
+    printed = run(tmp_path, *launch, *options, "last.pt", **connect)
     assert (tmp_path / "died").exists()
     assert "last.pt: 2 of 4 epochs done" in printed
     assert EPOCH.findall(printed) == EPOCH.findall(whole)
@@ -187,6 +237,100 @@ def test_a_regression_needs_only_the_marked_places(tmp_path):
     losses = [float(loss) for _, loss, _ in expected]
     assert losses[0] > losses[1] > losses[2] > 0
     assert all(EPOCH.findall(each) == expected for each in outputs)
+    # 12 samples are held out, in a batch of this size: what F.mse_loss gives is what is printed.
+    names = {"__name__": "own"}
+    exec((tmp_path / "train_cpu.py").read_text(), names)
+    network = names["Network"]().eval()
+    network.load_state_dict(weights(tmp_path / "checkpoint.pt"))
+    inputs, targets = (torch.stack(each) for each in zip(*names["load_data"](120)[1], strict=True))
+    error = torch.nn.functional.mse_loss(network(inputs), targets)
+    assert expected[-1][2] == f"error {error:.4f}"
+
+
+@pytest.mark.process
+def test_dicts_with_sentences_of_different_lengths_need_only_the_marked_places(tmp_path):
+    places = {"data": SENTENCES, "network": WORDS, "collate": PADDED, "loss": CLASSES_IN_DICTS}
+    scripts = [*ALONE, "train_lightning.py"]
+    for script in [*scripts, "train_fsdp.py"]:
+        (tmp_path / script).write_text(with_own_places(script, outputs=3, **places))
+    runs = [[script, "--batch", "16", "--lr", "0.01", "--epochs", "2"] for script in scripts]
+    runs[-1] += ["--accelerator", "cpu", "--devices", "1"]
+    outputs = [EPOCH.findall(each) for each in run_in_one_process(tmp_path, *runs)]
+    assert len(outputs[0]) == 2 and all(each == outputs[0] for each in outputs)
+    # One rank of two has seven batches of 8 samples where all together have seven of 16.
+    printed = run_ranks(tmp_path, "train_fsdp.py", *runs[0][1:], "--checkpoint", "fsdp.pt")
+    for (_, one, _), (_, other, _) in zip(EPOCH.findall(printed), outputs[0], strict=True):
+        assert float(one) == pytest.approx(float(other), abs=0.03)
+
+
+def test_what_is_no_mean_and_no_number_for_each_sample_is_refused():
+    names = {"__name__": "own"}
+    exec((FOLDER / "train_cpu.py").read_text(), names)
+    scores, labels = torch.eye(10), torch.arange(10)
+    assert names["validate"](scores, labels, 10)[1] == 10  # all ten are right
+    names["measure"] = lambda scores, labels: scores  # ten by ten
+    with pytest.raises(ValueError, match=r"shape \[10, 10\], not a mean"):
+        names["validate"](scores, labels, 10)
+
+
+@pytest.mark.process
+def test_no_rank_of_fsdp_holds_more_than_its_share_and_a_layer(tmp_path):
+    """Counted by a program that knows each piece of memory that an operation returns."""
+    text = with_own_places("train_fsdp.py", data=WIDE, outputs=0, network=EQUAL_LAYERS)
+    (tmp_path / "own.py").write_text(text)
+    layer, share = 1024 * 1024 * 4, 4 * 1024 * 1024 * 4
+    little = layer // 4  # all that is not a weight: a batch, its activations
+    for epochs, moments in (("1", 0), ("2", 2 * share)):
+        counter = Path(__file__).with_name("bytes_alive.py")
+        options = ["--batch", "36", "--bits", "16", "--resume", "--epochs", epochs]
+        printed = run_ranks(tmp_path, counter, "own.py", *options)
+        found = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+        assert len(found) == 2
+        for rank in found:
+            assert rank["moved"] == 0  # the rank's device never gets the whole network
+            assert rank["sent"] <= layer  # nor the whole checkpoint
+            assert share <= rank["before"] - moments <= share + little
+            assert share <= rank["between"] - moments <= share + layer + little
+            assert 2 * share <= rank["after"] - moments <= 2 * share + layer + little
+
+
+@pytest.mark.process
+def test_fsdp_continues_what_ddp_began_and_splits_a_batch_into_parts(tmp_path):
+    for script in UNDER_TORCHRUN:
+        text = with_own_places(script, data=SORTED_BY_CLASS, outputs=3)
+        (tmp_path / script).write_text(text.replace("Dropout(0.5)", "Dropout(0.0)"))
+    options = ["--batch", "16", "--resume", "--checkpoint"]
+    whole = run_ranks(tmp_path, "train_ddp.py", *options, "whole.pt", "--epochs", "3")
+    run_ranks(tmp_path, "train_ddp.py", *options, "begun.pt", "--epochs", "1")
+    options += ["begun.pt", "--epochs", "3", "--parts", "4"]
+    after = run_ranks(tmp_path, "train_fsdp.py", *options)
+    assert "begun.pt: 1 of 3 epochs done" in after
+    pairs = zip(EPOCH.findall(after), EPOCH.findall(whole)[1:], strict=True)
+    for (_, one, measured), (_, other, also) in pairs:
+        assert float(one) == pytest.approx(float(other), abs=2e-4) and measured == also
+
+
+def test_layers_that_share_weights_and_lists_in_lists_are_sharded_once(monkeypatch):
+    """As a language model does, whose first and last layer use the same weights."""
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9, bias=False)
+            self.head.weight = self.embed.weight
+            self.scale = torch.nn.ParameterList([torch.ones(4)])
+            blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()) for _ in "ab"]
+            self.blocks = torch.nn.ModuleList([torch.nn.ModuleList(blocks)])
+
+    names = runpy.run_path(str(FOLDER / "train_fsdp.py"))
+    shard, sharded = names["shard"], []
+    shard.__globals__["fully_shard"] = lambda layer, **how: sharded.append(layer)
+    model = Model()
+    shard(model, None, None)
+    first, second = model.blocks[0]
+    assert sharded[-1] is model and model.embed not in sharded and model.head not in sharded
+    assert {first[0], second[0]} <= set(sharded) and model.scale not in sharded
+    assert not any(isinstance(each, torch.nn.ModuleList) for each in sharded)
 
 
 @pytest.mark.process
@@ -203,7 +347,7 @@ def test_odd_batches_and_one_sample_a_rank_give_fsdp_the_loss_of_ddp(
         own.write_text(with_own_places(script, data=data, outputs=3).replace("(0.5)", "(0.0)"))
         options = ["--images", str(images), "--batch", str(batch), "--epochs", "2"]
         options += ["--checkpoint", f"{script}.pt"]
-        printed.append(EPOCH.findall(torchrun(tmp_path, own, *options, ranks=ranks)))
+        printed.append(EPOCH.findall(run_ranks(tmp_path, own, *options, ranks=ranks)))
     for (_, one, measured), (_, other, also) in zip(*printed, strict=True):
         assert float(one) == pytest.approx(float(other), abs=2e-4) and measured == also
 
@@ -237,6 +381,7 @@ BAD = [
     ["--epochs", "three"],
     ["--checkpoint", "."],
 ]
+BAD += [["--checkpoint", each] for each in ("", "folder/", "/dev/null")]
 MISSING = [["--device", "cuda"], ["--device", "gpu"], ["--device", "mps"]]  # the CPU is always here
 
 
@@ -357,18 +502,16 @@ def test_a_kill_while_lightning_saves_leaves_the_checkpoint_before(tmp_path):
     own = with_own_places("train_lightning.py", data=SORTED_BY_CLASS, outputs=3)
     (tmp_path / "own.py").write_text(own.replace("16", "100_000"))  # 14 MB with Adam's moments
     folder = tmp_path / "saved"
-    command = [sys.executable, "own.py", "--accelerator", "cpu", "--devices", "1", "--resume"]
+    command = ["own.py", "--accelerator", "cpu", "--devices", "1", "--resume"]
     command += ["--checkpoint", "saved/last.ckpt", "--epochs"]
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(memory)}
+    variables = environment(**VARIABLES, TMPDIR=str(memory))
     run(tmp_path, *command, "1")
     whole = (folder / "last.ckpt").stat().st_size
-    training = subprocess.Popen([*command, "1000"], cwd=tmp_path, env=variables)
-    while training.poll() is None:
-        if any(part.stat().st_size < whole for part in folder.iterdir()):
-            training.kill()  # within a save
-            training.wait()
+    training = Program([*command, "1000"], cwd=tmp_path, env=variables)
+    while not any(part.stat().st_size < whole for part in folder.iterdir()):
         time.sleep(0.0005)
-    assert training.returncode == -signal.SIGKILL
+    os.kill(training.pid, signal.SIGKILL)  # within a save
+    assert training.wait().returncode == -signal.SIGKILL
     assert (folder / "last.ckpt").stat().st_size >= whole
     done = torch.load(folder / "last.ckpt", weights_only=True)["epoch"] + 1
     printed = run(tmp_path, *command, str(done + 1))
@@ -382,14 +525,48 @@ def test_a_start_without_resume_keeps_every_earlier_checkpoint(script, small, mo
     for number in range(3):
         start(monkeypatch, script, *small, "--epochs", 1, "--lr", 0.1**number / 100, rank=rank)
         saved.append(Path("checkpoint.pt").read_bytes())
-        os.utime("checkpoint.pt", (number, number))
-    assert sorted(os.listdir()) == [
-        "checkpoint.pt",
-        "checkpoint.pt.0",
-        "checkpoint.pt.1",
-    ]
-    assert [Path(f"checkpoint.pt.{number}").read_bytes() for number in range(2)] == saved[:2]
-    assert "the last checkpoint is now checkpoint.pt.1" in capsys.readouterr().out
+        os.utime("checkpoint.pt", (1, 1))  # all of the same second
+    assert sorted(os.listdir()) == ["checkpoint.pt", "checkpoint.pt.1", "checkpoint.pt.2"]
+    assert [Path(f"checkpoint.pt.{number}").read_bytes() for number in (1, 2)] == saved[:2]
+    assert "the last checkpoint is now checkpoint.pt.2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN, "train_lightning.py"])
+@pytest.mark.parametrize("where", ["/proc/x", "file/x", "nul\0", "x" * 300])
+def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(
+    script, where, small, monkeypatch, capsys
+):
+    Path("file").touch()
+    where += ".ckpt"
+    with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
+        start(
+            monkeypatch,
+            script,
+            *small,
+            "--checkpoint",
+            where,
+            rank=0 if script in UNDER_TORCHRUN else None,
+        )
+    assert "\n" not in refused.value.code and "epoch" not in capsys.readouterr().out
+    assert os.listdir() == ["file"]
+
+
+@pytest.mark.parametrize("script", [*ALONE, "train_lightning.py"])
+def test_a_checkpoint_that_would_unpack_to_more_than_its_size_is_not_read(
+    script, small, monkeypatch
+):
+    torch.save({"zeros": torch.zeros(1_000_000)}, "plain.pt")
+    with zipfile.ZipFile("plain.pt") as plain, zipfile.ZipFile("checkpoint.pt", "w", 8) as packed:
+        for part in plain.namelist():
+            packed.writestr(part, plain.read(part))
+    assert Path("checkpoint.pt").stat().st_size < 10_000
+    names = runpy.run_path(str(FOLDER / script))
+    monkeypatch.setattr(torch, "load", None)  # is not asked
+    with pytest.raises(SystemExit, match=r"is not a whole checkpoint .*compressed.*omit --resume"):
+        if script == "train_lightning.py":
+            names["Checkpoints"]().load_checkpoint("checkpoint.pt")
+        else:
+            start(monkeypatch, script, *small, "--resume")
 
 
 @pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
@@ -402,6 +579,53 @@ def test_resume_says_what_is_done_and_which_learning_rate_holds(script, small, m
     printed = capsys.readouterr().out
     assert "checkpoint.pt: 1 of 1 epochs done, lr 0.5" in printed and not EPOCH.search(printed)
     assert Path("checkpoint.pt").read_bytes() == saved
+
+
+@pytest.mark.parametrize("script", ALONE)
+def test_the_checkpoint_has_the_best_weights_and_the_lower_learning_rate(
+    script, small, monkeypatch, capsys
+):
+    start(monkeypatch, script, *small, "--epochs", 1)
+    state = torch.load("checkpoint.pt")
+    assert all(torch.equal(state["best"][name], each) for name, each in state["network"].items())
+    state["scheduler"]["best"] = 0.0  # no later epoch is better
+    best = state["best"] = {name: each + 1 for name, each in state["network"].items()}
+    torch.save(state, "checkpoint.pt")
+    start(monkeypatch, script, *small, "--epochs", 4, "--resume")
+    state = torch.load("checkpoint.pt")
+    assert state["optimizer"]["param_groups"][0]["lr"] == pytest.approx(1e-4)
+    assert all(torch.equal(state["best"][name], each) for name, each in best.items())
+    start(monkeypatch, script, *small, "--epochs", 4, "--resume")
+    assert "4 of 4 epochs done, lr 0.0001" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_second_gpu_can_be_named_and_a_third_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    asked = []
+
+    def first_use(device):
+        asked.append(str(device))
+        raise RuntimeError("there is no GPU here")
+
+    monkeypatch.setattr(torch.cuda, "get_device_name", first_use)
+    for script in ("train_gpu.py", "train_fast.py"):
+        with pytest.raises(RuntimeError, match="no GPU here"):
+            start(monkeypatch, script, "--device", "cuda:1")
+        with pytest.raises(SystemExit):
+            start(monkeypatch, script, "--device", "cuda:2")
+        assert "choose from" in capsys.readouterr().err
+    assert asked == ["cuda:1", "cuda:1"]
+
+
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_the_help_of_a_script_for_ranks_can_be_read_without_ranks(script, monkeypatch, capsys):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        start(monkeypatch, script, "--help")
+    assert ended.value.code == 0 and "--checkpoint" in capsys.readouterr().out
 
 
 def test_the_reducer_of_ddp_goes_before_its_process_group(small, monkeypatch):

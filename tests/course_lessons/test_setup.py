@@ -94,6 +94,13 @@ def test_from_wheels_beside_the_notebook_it_adds_what_is_missing_and_changes_not
 
 
 @pytest.mark.process
+def test_where_pip_is_missing_pythons_own_is_put_in_its_place(hosted):
+    for part in hosted.site.glob("pip*"):
+        shutil.rmtree(part)
+    write_wheel(hosted.folder, "lightning", "2.6.6")
+    assert "; added: lightning 2.6.6" in said(hosted.set_up())
+
+
 def test_of_several_wheels_the_newest_counts(machine, course_wheel):
     machine.has(torch="2.11.0+cu128", lightning="2.6.6", **GOOD)
     shutil.copy(course_wheel, machine.folder)

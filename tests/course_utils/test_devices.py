@@ -1,7 +1,5 @@
 """Finding and choosing devices, without starting one."""
 
-import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -9,7 +7,6 @@ import pytest
 import torch
 from stand_ins import (
     FOREIGN,
-    REPOSITORY,
     STUBS,
     compile_stub,
     machine_with,
@@ -17,6 +14,7 @@ from stand_ins import (
     needs_linux,
     stub_package,
 )
+from start_python import python
 
 from course_utils.devices import (
     Device,
@@ -25,9 +23,11 @@ from course_utils.devices import (
     as_torch_device,
     find_devices,
     pick_device,
+    wait_for,
 )
 from course_utils.hardware import detect, machine, nvidia
 from course_utils.hardware.nvidia import Card, Driver
+from course_utils.xla import xla_counters
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
@@ -69,10 +69,8 @@ def nothing_set(monkeypatch):
 
 @pytest.mark.process
 def test_finding_devices_starts_neither_cuda_nor_xla_nor_a_program_nor_the_network():
-    done = subprocess.run(
-        [sys.executable, "-c", QUIET], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert done.stdout == "False False\n"
+    done = python("-c", QUIET, fresh=True)
+    assert (done.stdout, done.stderr) == ("False False\n", "")
 
 
 def torch_answers(monkeypatch, kind, count, **version):
@@ -357,21 +355,13 @@ def test_devices_show_as_a_table_in_a_terminal_and_a_card_in_a_notebook():
     assert "<td" in devices._repr_html_() and "A CPU" in devices[0]._repr_html_()
 
 
-@pytest.mark.process
-@has_xla
-def test_waiting_for_xla_runs_what_was_recorded():
-    """In a process of its own: importing torch_xla changes the one that does it."""
-    code = """
-import torch, torch_xla, torch_xla.debug.metrics as met
-from course_utils import wait_for
-x = torch.ones(8, device="xla")
-before = met.metric_data("ExecuteTime")
-y = x + 1
-wait_for("xla")
-print((met.metric_data("ExecuteTime") or [0])[0] - (before or [0])[0])
-"""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PJRT_DEVICE": "CPU"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.strip() == "1", done.stderr
+def programs_that_waiting_runs() -> int:
+    recorded = torch.ones(8, device="xla") + 1
+    before = xla_counters()
+    wait_for("xla")
+    assert recorded.cpu().tolist() == [2] * 8
+    return (xla_counters() - before).executions
+
+
+def test_waiting_for_xla_runs_what_was_recorded(in_xla):
+    assert in_xla(programs_that_waiting_runs) == 1

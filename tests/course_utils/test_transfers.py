@@ -1,10 +1,7 @@
 import collections
 import dataclasses
 import gc
-import importlib.util
 import itertools
-import subprocess
-import sys
 import weakref
 
 import pytest
@@ -132,27 +129,20 @@ def test_lightning_moves_the_same_tree_to_the_same_place(tree):
         assert getattr(mine, "device", mine) == getattr(its, "device", its)
 
 
-@pytest.mark.process
-@pytest.mark.skipif(not importlib.util.find_spec("torch_xla"), reason="torch_xla is not installed")
-def test_values_survive_the_way_to_a_second_device_and_back():
-    # In a process of its own: torch_xla changes variables for the rest of the one that it is loaded
-    # into.
-    code = """
-import torch
-from course_utils.transfers import to_device
-kinds = (torch.float32, torch.int64, torch.bool, torch.uint8)
-tensors = {kind: torch.arange(6).to(kind).reshape(2, 3) for kind in kinds}
-batch = {"all": tensors, "twice": [tensors[torch.int64]] * 2, "name": "x"}
-there = to_device(batch, "xla")
-assert {tensor.device.type for tensor in there["all"].values()} == {"xla"}
-assert there["twice"][0] is there["twice"][1] and there["name"] == "x"
-back = to_device(there, "cpu")
-for kind in kinds:
-    assert torch.equal(back["all"][kind], tensors[kind]) and back["all"][kind].dtype == kind
-print("same")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "same\n", done.stderr
+def move_there_and_back() -> None:
+    kinds = (torch.float32, torch.int64, torch.bool, torch.uint8)
+    tensors = {kind: torch.arange(6).to(kind).reshape(2, 3) for kind in kinds}
+    batch = {"all": tensors, "twice": [tensors[torch.int64]] * 2, "name": "x"}
+    there = to_device(batch, "xla")
+    assert {tensor.device.type for tensor in there["all"].values()} == {"xla"}
+    assert there["twice"][0] is there["twice"][1] and there["name"] == "x"
+    back = to_device(there, "cpu")
+    for kind in kinds:
+        assert torch.equal(back["all"][kind], tensors[kind]) and back["all"][kind].dtype == kind
+
+
+def test_values_survive_the_way_to_a_second_device_and_back(in_xla):
+    in_xla(move_there_and_back)
 
 
 def test_a_frozen_dataclass_with_slots_is_moved():

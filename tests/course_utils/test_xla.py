@@ -10,6 +10,7 @@ import torch_xla_stand_ins as stand_ins
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, make_windows
 from course_lessons.plain_training import train_plain
+from start_python import python
 
 from course_utils import Device, xla
 from course_utils.hardware.machine import tpu_chips
@@ -29,12 +30,10 @@ SERIES = air_passengers()[0]
 WINDOWS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 6)
 
 
-def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
-    without = {name: value for name, value in os.environ.items() if name != "PJRT_DEVICE"}
-    command = [sys.executable, "-W", "error::UserWarning:course_utils", "-c", code]
-    return subprocess.run(
-        command, env={**without, **variables}, capture_output=True, text=True, timeout=120
-    )
+def start(code: str, fresh: bool = False, **variables: str) -> subprocess.CompletedProcess:
+    """Run code where no device of XLA was chosen, and the course's own warnings are errors."""
+    strict = "import warnings; warnings.filterwarnings('error', '', UserWarning, 'course_utils')\n"
+    return python("-c", strict + code, fresh=fresh, **{"PJRT_DEVICE": None, **variables})
 
 
 # Importing
@@ -44,9 +43,8 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
 def test_importing_the_course_never_imports_torch_xla():
     names = ("course_utils.xla", "course_utils.timing", "course_utils.lightning")
     modules = ", ".join(("course_utils", *names, "course_lessons.tpu.exercises"))
-    done = run_python(
-        f"import sys, {modules}, course_lessons.tpu.pictures; print('torch_xla' in sys.modules)"
-    )
+    look = "course_lessons.tpu.pictures; print('torch_xla' in sys.modules)"
+    done = start(f"import sys, {modules}, {look}", fresh=True)
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -59,7 +57,7 @@ start_xla()
 names = sorted(name for name in os.environ if name.startswith(("PJRT_DEV", "PJRT_SEL", "XLA_USE")))
 print(names, logging.root.handlers)
 """
-    done = run_python(code)
+    done = start(code, fresh=True)
     assert (done.stdout.strip(), done.stderr) == ("[] []", "")
 
 
@@ -69,7 +67,7 @@ def test_whether_xla_was_started_is_known_without_starting_it(in_xla):
 
 
 def test_a_choice_of_device_that_was_there_before_is_kept(in_xla):
-    done = run_python(
+    done = start(
         "import os; from course_utils.xla import start_xla; start_xla(); "
         "print(os.environ['PJRT_DEVICE'])",
         PJRT_DEVICE="CPU",
@@ -82,7 +80,7 @@ def test_a_choice_of_device_that_was_there_before_is_kept(in_xla):
     reason="an accelerator makes PyTorch prepare for a device anyway",
 )
 def test_starting_xla_after_a_backward_pass_says_what_to_do(in_xla):
-    done = run_python(
+    done = start(
         "import torch; torch.ones(1, requires_grad=True).sum().backward()\n"
         "from course_utils.xla import start_xla; start_xla()"
     )
@@ -194,7 +192,7 @@ def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(i
     if asked == "TPU" and tpu_chips():
         pytest.skip("there is a TPU")
     sentence = f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
-    done = run_python(
+    done = start(
         f"{PROBLEM}; from course_utils.xla import start_xla; start_xla()", PJRT_DEVICE=asked
     )
     assert done.stdout == f"{sentence}\n"
@@ -345,7 +343,7 @@ def what_stays_of_tied_weights() -> tuple[bool, bool]:
     ]
 
 
-def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
+def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind(in_xla):
     assert in_xla(what_stays_of_tied_weights) == (False, False)
 
 

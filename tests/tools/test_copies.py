@@ -6,8 +6,9 @@ import sys
 
 import nbformat
 import pytest
+from nbformat.sign import NotebookNotary
 
-from tools.copies import GIVEN, LESSONS, ROOT, copy_of, hand_out
+from tools.copies import GIVEN, LESSONS, ROOT, copy_of, hand_out, trust
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
@@ -119,6 +120,14 @@ def test_a_copy_under_a_lessons_old_number_goes_unless_it_was_changed(tmp_path):
     names = {path.name for path in tmp_path.glob("*.ipynb")}
     assert names == {"05_tpu.ipynb", "06_old.ipynb", "05_old.ipynb"}
     assert hand_out({"05_tpu.ipynb": "one\n", "06_old.ipynb": "two\n"}, tmp_path) == []
+
+
+def test_jupyter_trusts_a_copy_as_it_was_handed_out_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    trust([copy_of(LESSONS[0])])
+    first, second = (nbformat.reads(copy_of(lesson), as_version=4) for lesson in LESSONS[:2])
+    assert NotebookNotary().check_signature(first)
+    assert not NotebookNotary().check_signature(second)
 
 
 @pytest.mark.parametrize(

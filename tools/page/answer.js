@@ -17,6 +17,7 @@ import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
  * @property {Offer | null} offer the free offer that these devices belong to
  * @property {number} count devices that work together
  * @property {boolean} own whether it is the reader's own machine, measured
+ * @property {boolean} [mine] whether it is a card that the reader has
  * @property {string} precision
  * @property {number} batch samples in a step of all devices together
  * @property {number} step seconds
@@ -24,6 +25,7 @@ import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
  * @property {[number, number, number] | null} cost in dollars, or null without a price
  * @property {number | null} needed bytes of memory, or null where that is not known
  * @property {number | null} capacity bytes of memory that a program can use
+ * @property {number} [margin] of memory that an estimate has to leave
  * @property {boolean} fits false only where it is known not to fit
  * @property {string} limit what limits a step
  * @property {[number, number] | null} tokens that answers get per second, low and high
@@ -89,7 +91,7 @@ function carries(row, limit) {
  */
 function choose(rows, limit, free) {
   const able = rows.filter((row) => row.fits);
-  const own = able.filter((row) => row.own);
+  const own = able.filter((row) => row.own || row.mine);
   const found = (/** @type {Row | null} */ row, /** @type {string} */ why) => ({ row, why, cheaper: null });
   const quick = own.find((row) => row.seconds[1] <= FREE_S && row.seconds[2] <= limit);
   if (quick) return found(quick, "cheapest");
@@ -140,12 +142,13 @@ export function advise(rows, deadlineHours, free) {
     const then = "Before you rent, measure a step on your own machine and fill in its seconds";
     return `The job is short: ${name} takes ${amount}. ${then}.`;
   }
-  const sentence = row.own ? `Stay on ${name}: ${amount}.` : `Rent ${name}: ${amount}.`;
+  const verb = row.mine ? "Use" : row.own ? "Stay on" : "Rent";
+  const sentence = `${verb} ${name}: ${amount}.`;
   if (cheaper) {
-    const less = dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;
+    const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;
     return `${sentence} ${capital(the(cheaper))} ${less} but may miss ${limit}.`;
   }
-  return sentence + sayFaster(row, rows, row.own && row.seconds[1] > FREE_S);
+  return sentence + sayFaster(row, rows, (row.own || row.mine === true) && row.seconds[1] > FREE_S);
 }
 
 /** @param {number | null} hours */
@@ -193,6 +196,7 @@ function nothingFits(rows) {
 /** @param {Row} row */
 function the(row) {
   if (row.own) return "your own machine";
+  if (row.mine) return `your ${label(row)}`;
   return row.count > 1 ? label(row) : `the ${label(row)}`;
 }
 
@@ -235,6 +239,7 @@ export function times(row) {
 
 /** @param {Row} row */
 export function costs(row) {
+  if (row.mine) return "no rent";
   const cost = costOf(row);
   return cost ? sayMoney(cost[0], cost[2]) : "no price";
 }
@@ -248,9 +253,15 @@ function amounts(row) {
 export function fit(row) {
   if (row.needed === null) return row.own ? "measured" : "not known";
   const room = row.capacity === null ? "" : ` of ${sayBytes(row.capacity)}`;
-  if (!row.fits) return `no: ${sayBytes(row.needed)}${room}`;
+  if (!row.fits) return `no: ${sayBytes(row.needed)}${marginOf(row)}${room}`;
   const brim = row.capacity !== null && row.needed > BRIM * row.capacity;
   return `${brim ? "just" : "yes"}: ${sayBytes(row.needed)}${room}`;
+}
+
+/** The margin, where it alone is why a step does not fit. @param {Row} row */
+function marginOf({ needed, capacity, margin }) {
+  const alone = needed !== null && capacity !== null && margin && needed <= capacity;
+  return alone ? ` and ${sayBytes(needed * margin)} to spare` : "";
 }
 
 /**
@@ -346,7 +357,7 @@ function plural(count, what) {
 /** @param {Row[]} rows @returns {string[][]} the cells of the table */
 export function table(rows) {
   return rows.map((row) => [
-    label(row),
+    row.mine ? `${label(row)}, yours` : label(row),
     row.fits ? times(row) : `(${times(row)})`,
     row.fits ? costs(row) : `(${costs(row)})`,
     fit(row),

@@ -29,6 +29,7 @@ MODULES = (
     "python",
     "answer",
     "picture",
+    "offers",
     "main",
 )  # each after what it imports
 

@@ -5,10 +5,11 @@
 
 /**
  * The shape of a language model; `between` is the width of the feed-forward part that a token
- * meets, `attention` and `expert` are weights of a layer, `adapters` those of LoRA.
+ * meets, `attention` and `expert` are weights of a layer, `adapters` those of LoRA, `context` the
+ * longest sample where it is known, and an encoder writes no answers.
  * @typedef {{layers: number, hidden: number, query: number, kv: number, between: number,
- *   gated: boolean, encoder: boolean, vocabulary: number, rest: number, attention: number, expert: number,
- *   experts: number, used: number, adapters: number}} Shape
+ *   gated: boolean, vocabulary: number, rest: number, attention: number, expert: number,
+ *   experts: number, used: number, adapters: number, context: number | null, encoder: boolean}} Shape
  */
 
 /**

@@ -1,13 +1,15 @@
 // The page itself: from its fields to a question, from the question to an answer, at each change.
 
 import {
-  METHODS, advise, header, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
+  advise, header, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
 } from "./answer.js";
 import {
-  CHIPS, FREE, MODELS, PROVIDERS, RUNTIMES, answerRows, evidence, freeRows, leftOut, listPrice,
-  problemOf, thatFits,
+  CHIPS, FREE, MODELS, PROVIDERS, RUNTIMES, evidence, leftOut, listPrice, problemOf,
 } from "./model.js";
 import { readNumber, readPrice, say, sayBytes, sayCount } from "./numbers.js";
+import {
+  cardIn, freeOf, memoryWords, offerFor, problemOfTexts, rendererName, rowsOf, shorten, withoutRent,
+} from "./offers.js";
 import { addressOfPasted, readOwn } from "./pasted.js";
 import { draw } from "./picture.js";
 import { toPython } from "./python.js";
@@ -47,6 +49,8 @@ const FIELDS = /** @type {const} */ ({
 });
 
 const CHOICES = /** @type {const} */ (["task", "precision", "tuning", "bits", "runtime"]);
+const UNCHECKED = "Unchecked: no published measurement of such work on that card was compared.";
+const NEAREST = "No model here is called that. The nearest names, or count your own below:";
 const NOT_LISTED = "No model here is called that, but you can count your own:";
 
 /** @type {Question} the last question without a mistake, which the answer belongs to */
@@ -101,12 +105,13 @@ function readFields() {
   for (const name of CHOICES) Object.assign(next, { [name]: at(name).value });
   readAmount(next);
   readCards(next);
-  const changed = takeUsualJob(next);
-  const problem = problemOf(next);
-  for (const name of ["task", "precision"]) mark(name, problem?.field === name ? problem.problem : "");
-  if (problem?.field === "batch") mark("batch", problem.problem);
+  shorten(next, question);
+  const changed = takeUsualJob(next) || next.length !== question.length;
+  const problem = problemOf(next) ?? problemOfTexts(next);
+  for (const name of ["task", "precision"]) mark(name, "");
+  if (problem) mark(problem.field, problem.problem);
   if (!problem) question = next;
-  if (!problem && changed) writeJob();
+  if (!problem && changed && at("unit").value === "samples") writeJob();
 }
 
 /** @param {Question} next */
@@ -123,8 +128,10 @@ function readModel(next) {
   const found = searchNames(typed, NAMES);
   const best = MODELS.has(typed) ? typed : found.find((one) => one.exact)?.name;
   if (best) Object.assign(next, { model: best, own: null });
-  else mark("model", found.length ? "Choose one of these:" : NOT_LISTED);
-  const names = typed ? found.map((one) => one.name) : OFTEN;
+  else mark("model", found.length ? (found[0].near ? NEAREST : "Choose one of these:") : NOT_LISTED);
+  const often = (/** @type {string} */ name) => (OFTEN.includes(name) ? 0 : 1);
+  const listed = found.map((one) => one.name).sort((one, other) => often(one) - often(other));
+  const names = typed ? listed : OFTEN;
   if (!MODELS.has(typed)) offerChoices(names.filter((name) => name !== best).slice(0, MOST_CHOICES));
 }
 
@@ -185,11 +192,17 @@ function readAmount(next) {
 /** @param {Question} next */
 function readCards(next) {
   next.devices = [];
+  next.mine = [];
+  next.free = at("free-too").checked;
   next.provider = at("provider").value;
   next.prices = {};
   for (const box of document.querySelectorAll("input[data-card]")) {
     const input = /** @type {HTMLInputElement} */ (box);
     const name = String(input.dataset.card);
+    if (at(`${input.id}-mine`).checked) {
+      input.checked = true;
+      next.mine.push(name);
+    }
     if (input.checked) next.devices.push(name);
     const id = `${input.id}-price`;
     const read = at(id).value.trim() === "" ? { value: null } : readPrice(at(id).value);
@@ -273,6 +286,7 @@ function writeFields() {
     at(id).value = question.chip ? question.chip[key] : "";
   }
   at("chip-box").open = question.chip !== null;
+  at("free-too").checked = question.free;
   listCards();
 }
 
@@ -322,6 +336,11 @@ function cardLine(name, id, chosen) {
   memory.className = "note";
   memory.textContent = ` ${[sayBytes(CHIPS.get(name)?.capacity ?? 0), ...freeAt(name)].join(", ")}`;
   label.append(memory);
+  const mine = document.createElement("label");
+  mine.className = "note";
+  const [has, owned] = [question.mine.includes(name), `${id}-mine`];
+  mine.append(Object.assign(document.createElement("input"), { type: "checkbox", id: owned, checked: has }), "mine");
+  mine.setAttribute("aria-label", `I have the ${name}`);
   const price = document.createElement("span");
   price.className = "price";
   const input = Object.assign(document.createElement("input"), {
@@ -333,7 +352,7 @@ function cardLine(name, id, chosen) {
   const problem = Object.assign(document.createElement("span"), { id: `${id}-price-problem` });
   problem.className = "problem wide";
   price.append("$/h", input);
-  line.append(box, label, price, problem);
+  line.append(box, label, mine, price, problem);
   return line;
 }
 
@@ -360,14 +379,25 @@ function sayStale() {
   return `${name.trim().split(":")[0]}: ${problem} This is the answer before that.`;
 }
 
-/** Offer a question that fits a card, where this one fits none. @param {import("./answer.js").Row[]} rows */
-function offerSmaller(rows) {
-  const near = rows.length && !rows.some((row) => row.fits) ? thatFits(question) : null;
+/** Add the card of this machine to the question, as far as the browser names it. */
+function findCard() {
+  const named = rendererName();
+  const card = cardIn(named, [...CHIPS.keys()]);
+  const shown = named ? `Your browser says “${named.slice(0, 90)}”` : "Your browser does not say";
+  at("card-found").textContent = card ? `Found: ${card}` : `${shown}. Tick “mine” beside your card.`;
+  if (!card) return;
+  const devices = [...new Set([...question.devices, card])];
+  question = { ...question, devices, mine: [...new Set([...question.mine, card])] };
+  listCards();
+  change();
+}
+
+/** Offer a lighter question. @param {import("./answer.js").Row[]} rows @param {import("./answer.js").Row[]} free */
+function offerLighter(rows, free) {
+  const near = offerFor(question, rows, free);
   at("offer").hidden = near === null;
   if (!near) return;
-  const { tuning, batch } = near.question;
-  const how = tuning === question.tuning ? "" : `${METHODS[tuning]}, `;
-  at("take-offer").textContent = `Try ${how}batch ${batch}: it fits the ${near.device}`;
+  at("take-offer").textContent = near.words;
   at("take-offer").onclick = () => {
     question = near.question;
     writeJob();
@@ -377,14 +407,17 @@ function offerSmaller(rows) {
 
 /** Compute and show the answer to the question. @param {string[]} notes on its address */
 function show(notes = []) {
-  const free = freeRows(question);
-  const rows = answerRows(question);
+  const free = freeOf(question);
+  const rows = rowsOf(question);
   const all = inOrder([...free, ...rows], question.deadline);
   at("stale").textContent = sayStale();
   at("job").textContent = jobWords(question, jobKind(question));
   at("advice").textContent = advise(rows, question.deadline, free);
   at("close").textContent = toldApart(rows).join("");
-  offerSmaller(rows);
+  offerLighter(rows, free);
+  const best = recommended(all, question.deadline);
+  at("unchecked").textContent = best && !best.checked ? UNCHECKED : "";
+  at("memory").textContent = memoryWords(question, best ?? rows[0] ?? null);
   draw(at("picture"), all, question.deadline, Math.max(320, at("picture").clientWidth));
   at("table").replaceChildren(...tableRows(all));
   at("free").textContent = onFreeNotebooks(free);
@@ -441,6 +474,12 @@ async function copy(text, what) {
 function load(address = location.hash.slice(1)) {
   const read = fromAddress(address, known);
   question = read.question;
+  const problem = problemOfTexts(question);
+  if (problem) {
+    read.problems.push(problem.problem);
+    question = { ...defaultQuestion("tuning"), model: question.model };
+    shorten(question, defaultQuestion());
+  }
   writeFields();
   readFields();
   show(read.problems);
@@ -474,14 +513,15 @@ function start() {
   at("model").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && !MODELS.has(at("model").value)) at("choices").firstChild?.click();
   });
+  at("find-card").addEventListener("click", findCard);
   at("filter").addEventListener("input", filterCards);
   at("copy-link").addEventListener("click", () => copy(location.href, "Address"));
   at("copy-markdown").addEventListener("click", () => {
-    const rows = inOrder([...freeRows(question), ...answerRows(question)], question.deadline);
+    const rows = inOrder([...freeOf(question), ...rowsOf(question)], question.deadline);
     const answer = `${at("job").textContent} ${at("advice").textContent}`;
     copy(toMarkdown(rows, answer, location.href), "Table");
   });
-  at("copy-python").addEventListener("click", () => copy(toPython(question), "Python"));
+  at("copy-python").addEventListener("click", () => copy(toPython(withoutRent(question)), "Python"));
   window.addEventListener("hashchange", () => load());
   window.addEventListener("resize", () => show());
   load();

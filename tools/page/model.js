@@ -418,7 +418,7 @@ function chipsOf(question) {
  * @param {Question} question
  * @param {number} batch
  */
-function neededBy(question, batch) {
+export function neededBy(question, batch) {
   const shape = shapeOf(question);
   if (shape && isAnswering(question)) {
     return withFramework(inferenceBytes(shape, question, batch, RUNTIMES[question.runtime]));
@@ -481,11 +481,7 @@ export function thatFits(question) {
  * @returns {{field: string, problem: string} | null}
  */
 export function problemOf(question) {
-  const shape = shapeOf(question);
-  if (shape?.encoder && question.task === "inference") {
-    return { field: "task", problem: "An encoder reads texts and writes no answers." };
-  }
-  if (shape) return null;
+  if (shapeOf(question)) return null;
   const work = workOf(question, question.batch ?? 1);
   if ("problem" in work) return { field: "task", problem: work.problem };
   const asksHalf = ["amp", "bf16", "fp16"].includes(question.precision);
@@ -647,6 +643,7 @@ function rowOf(question, chip, batch) {
     seconds: job,
     cost: hourly === null ? null : [job[0] * hourly, job[1] * hourly, job[2] * hourly],
     needed: neededBy(question, batch),
+    margin: shapeOf(question) ? DATA.memory.formula_margin : DATA.memory.margin,
     capacity: chip.capacity,
     fits: fitsOn(question, chip, batch),
     limit,

@@ -169,9 +169,9 @@ export function sayMoney(low, high) {
   return write(low) === write(high) ? write(low) : `${write(low)} to ${write(high)}`;
 }
 
-/** Write bytes as cards' memory is sold: "14 GiB". @param {number} bytes */
+/** Write bytes, as the command in the terminal does: "16 GB". @param {number} bytes */
 export function sayBytes(bytes) {
-  return `${digits(bytes / 2 ** 30)} GiB`;
+  return `${digits(bytes / 1e9)} GB`;
 }
 
 /** Write how many: "50,000", "1.28 million". @param {number} count */

@@ -22,6 +22,8 @@
  * @property {string} provider whose list prices are taken, or "" for the first that has a card
  * @property {Record<string, number | null>} prices dollars an hour, or null for none, where they
  *   differ from that list
+ * @property {string[]} mine cards that the reader has
+ * @property {boolean} free whether what is free takes part
  * @property {number | null} cpu seconds of one step of this batch on one's own machine
  */
 
@@ -29,7 +31,7 @@
 
 export const PRECISIONS = ["amp", "bf16", "fp16", "tf32", "fp32"];
 export const TUNINGS = ["full", "lora", "4-bit"];
-const BITS = ["16", "8", "4"];
+export const BITS = ["16", "8", "4"];
 const LONGEST_ADDRESS = 60_000;
 export const LONGEST_TEXT = 1e7; // tokens
 
@@ -39,7 +41,7 @@ export const LONGEST_TEXT = 1e7; // tokens
 /** @type {Record<Kind, UsualJob>} the usual job of each kind: ImageNet, instructions, requests */
 export const USUAL_JOBS = {
   images: { tuning: "full", batch: 256, samples: 1_281_167, epochs: 90 },
-  tuning: { tuning: "lora", batch: 4, samples: 20_000, epochs: 3 },
+  tuning: { tuning: "lora", batch: 1, samples: 20_000, epochs: 3 },
   answers: { tuning: "lora", batch: 1, samples: 10_000, epochs: 1 },
 };
 
@@ -73,6 +75,8 @@ export function defaultQuestion(kind = "images") {
     count: 1,
     provider: "",
     prices: {},
+    mine: [],
+    free: true,
     cpu: null,
   };
 }
@@ -102,6 +106,8 @@ export function toAddress(question, kind) {
   if (question.devices.join() !== usual.devices.join()) {
     fields.set("devices", question.devices.join(","));
   }
+  if (question.mine.length) fields.set("mine", question.mine.join(","));
+  if (!question.free) fields.set("free", "no");
   for (const [name, price] of Object.entries(question.prices)) {
     fields.append("price", `${name}:${price ?? "none"}`);
   }
@@ -234,6 +240,8 @@ function readDevices(fields, question, problems, devices) {
     if (ours.length || !unknown) question.devices = ours;
     if (unknown) problems.push("The address names a card that is not in this page's list.");
   }
+  question.mine = (fields.get("mine") ?? "").split(",").filter((name) => question.devices.includes(name));
+  question.free = fields.get("free") !== "no";
   for (const text of fields.getAll("price").slice(0, 200)) {
     const cut = text.lastIndexOf(":");
     const name = text.slice(0, cut);

@@ -1,6 +1,8 @@
 // Finding a model by what people type: "resnet50", "gpt2", "llama 3 8b", "meta-llama/Llama-3.1-8B".
 
 const LONGEST_SEARCH = 80;
+const ALIKE = 0.4; // a name that shares less with what was typed is no suggestion
+const MOST_NEAR = 5;
 
 /** Only letters and digits, in lower case. @param {string} text */
 function plain(text) {
@@ -17,14 +19,37 @@ function withoutSize(name) {
  * size, one that begins so, any other; among equals the shorter one.
  * @param {string} text
  * @param {string[]} names
- * @returns {{name: string, exact: boolean}[]} exact where only the size was left out
+ * @returns {{name: string, exact: boolean, near?: boolean}[]} exact where only the size was left
+ *   out, near where no name holds every word
  */
 export function searchNames(text, names) {
   const typed = text.slice(0, LONGEST_SEARCH);
   const found = matches(typed, names);
   if (found.length) return found;
   // an address on the Hub has an owner before the name, and its use behind it
-  return matches(typed.replace(/^.*\//, "").replace(/-(instruct|chat|base|hf|it)$/i, ""), names);
+  const bare = typed.replace(/^.*\//, "").replace(ENDINGS, "");
+  const again = matches(bare, names);
+  return again.length ? again : nearest(bare, names);
+}
+
+// what stands behind a model's name on the Hub without changing its shape
+const ENDINGS = /([-_ ](instruct|chat|base|hf|it|uncased|cased|v\d[\d.]*|gguf|awq|gptq))+$/i;
+
+/** The names that share the most pairs of letters with a text. @param {string} text @param {string[]} names */
+function nearest(text, names) {
+  const typed = pairs(plain(text));
+  const scored = names.map((name) => {
+    const own = pairs(plain(withoutSize(name)));
+    const shared = [...typed].filter((pair) => own.has(pair)).length;
+    return { name, exact: false, near: true, score: (2 * shared) / (typed.size + own.size || 1) };
+  });
+  scored.sort((one, other) => other.score - one.score || one.name.length - other.name.length);
+  return scored.filter((one) => one.score >= ALIKE).slice(0, MOST_NEAR);
+}
+
+/** @param {string} text @returns {Set<string>} each two letters that stand beside each other */
+function pairs(text) {
+  return new Set([...text].slice(1).map((letter, index) => text[index] + letter));
 }
 
 /** @param {string} text @param {string[]} names */

@@ -275,7 +275,15 @@ class Tuning:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON; see `Answers.to_dict`."""
-        names = ("name", "method", "batch", "length", "rank", "optimizer", "trained_bytes")
+        names: tuple[str, ...] = (
+            "name",
+            "method",
+            "batch",
+            "length",
+            "rank",
+            "optimizer",
+            "trained_bytes",
+        )
         names += ("in_backward", "checkpointing", "chunks", "compiled", "trained")
         question = {name: getattr(self, name) for name in names}
         return {"question": question, "memory": self.memory.parts()}

@@ -27,7 +27,13 @@ NAMES = {
     "heads": ("num_attention_heads", "n_head", "n_heads"),
     "vocabulary": ("vocab_size", "padded_vocab_size"),
 }
-INNER = ("moe_intermediate_size", "intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim")
+INNER: tuple[str, ...] = (
+    "moe_intermediate_size",
+    "intermediate_size",
+    "ffn_hidden_size",
+    "n_inner",
+    "ffn_dim",
+)
 INNER += ("hidden_dim",)
 KV_HEADS = ("num_key_value_heads", "multi_query_group_num", "num_kv_heads")
 CONTEXT = (

@@ -28,6 +28,18 @@ def start():
 
 start()
 """
+# Lies beside the script as sitecustomize.py, which Python imports before it. "forkserver" passes:
+# its copies are made by a process that has done nothing else.
+NO_FORK = """\
+import multiprocessing.popen_fork
+
+
+def _launch(self, process):
+    raise RuntimeError("COPIED")
+
+
+multiprocessing.popen_fork.Popen._launch = _launch
+"""
 LIMIT_S = 60
 MACHINES, GPUS, BATCH, RANK = 3, 4, 1536, 6
 
@@ -71,6 +83,10 @@ def guard(answer: Any) -> Mistakes:
         "The script starts its processes when it is only imported. A spawned process imports it.",
     )
     yield (
+        "COPIED" in errors,
+        'A forked process is a copy of this one, and CUDA does not survive that: keep "spawn".',
+    )
+    yield (
         "bootstrapping phase" in errors,
         "A child that imports the script comes to the line that starts children.",
     )
@@ -91,11 +107,13 @@ def _run(script: str, *arguments: str) -> tuple[list[str], str]:
     """Return the lines that a script printed, sorted, and its errors."""
     with TemporaryDirectory() as folder:
         Path(folder, "train.py").write_text(script, encoding="utf-8")
+        if os.name == "posix":
+            Path(folder, "sitecustomize.py").write_text(NO_FORK, encoding="utf-8")
         try:
             done = subprocess.run(
                 [sys.executable, *arguments],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": ""},
+                env={**os.environ, "PYTHONPATH": folder},
                 capture_output=True,
                 text=True,
                 timeout=LIMIT_S,

@@ -1,24 +1,35 @@
 """The picture of the lesson beyond the notebook."""
 
-from course_lessons.boxes import draw_arrow, draw_box, draw_canvas
-from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, Picture, picture
+from course_lessons.boxes import DARK, draw_arrow, draw_box, draw_canvas
+from course_tools.figures import BLUE, ORANGE, Picture, picture
 
-WAYS = (
-    ("fork", "this kernel,\nwith its memory", "a copy of it all", ORANGE),
-    ("spawn", "a file", "a new Python\nthat imports the file", BLUE),
-    ("torchrun", "a file", "a new Python\nthat runs the file", GREEN),
-)
+# By what a rank starts from. Each way: its name, and what comes of it.
+WAYS = {
+    "this notebook's\nkernel": ({"fork": "a copy of it,\nwith all its memory"}, ORANGE),
+    "a file": (
+        {
+            "spawn": "a new Python\nthat imports the file",
+            "torchrun": "a new Python\nthat runs the file",
+        },
+        BLUE,
+    ),
+}
 
 
 def draw_starts() -> Picture:
-    """Draw the three ways in which a rank can start."""
-    axes = draw_canvas("Two of three ways to start a rank need a file")
-    words = []
-    for row, (name, source, rank, color) in enumerate(WAYS):
-        y = 6.6 - 3.1 * row
-        draw_box(axes, 0.2, y, 3.9, source, MUTED)
-        draw_box(axes, 8.3, y, 4.3, rank, color)
-        draw_arrow(axes, (4.2, y + 1), (8.2, y + 1))
-        axes.text(6.2, y + 1.3, name, ha="center", fontweight="bold")
-        words.append(f"{name}: {source} becomes {rank}".replace("\n", " "))
+    """Draw what a rank can start from, in which ways, and what each of them gives."""
+    axes = draw_canvas("A notebook is copied, a file starts anew")
+    y, words = 6.4, []
+    for source, (ways, color) in WAYS.items():
+        middle = y - 1.5 * (len(ways) - 1)
+        draw_box(axes, 0.1, middle, 3.7, source, color)
+        for way, rank in ways.items():
+            draw_box(axes, 7.6, y, 5.1, rank, color)
+            draw_arrow(axes, (3.9, middle + 1), (7.5, y + 1))
+            x, height = 5.7, (middle + y) / 2 + 1
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 3}
+            axes.text(x, height, way, ha="center", va="center", fontweight="bold", bbox=box)
+            words.append(f"{way}: {source} becomes {rank}".replace("\n", " "))
+            y -= 3.0
+    axes.text(0.1, 0.1, "Fork only works if no cell has used a GPU.", color=DARK)
     return picture(axes, f"How a rank starts. {'; '.join(words)}.", colors=16)

@@ -1,6 +1,7 @@
 """The exercises of lesson 1: an epoch to repair, and the overhead of a step of one's own."""
 
 import copy
+import weakref
 from math import isclose
 from statistics import mean
 from typing import Any
@@ -47,7 +48,13 @@ def one_epoch(answer: Any) -> Mistakes:
     weights, losses = _train(model, reset=True)
     added_up, _ = _train(model, reset=False)
     mine = copy.deepcopy(model)
+    kept = _watch_graphs(mine)
     returned = answer(mine, torch.optim.SGD(mine.parameters(), lr=0.1), list(BATCHES))
+    yield (
+        same(mine.weight, model.weight),
+        "The weights are wrong: they never change. Keep forward, backward and step, and reset the "
+        "gradients after the step, not between backward and step.",
+    )
     yield (
         same(mine.weight, added_up),
         "Each batch adds its gradients to those of the earlier ones: reset them, zero_grad().",
@@ -57,8 +64,8 @@ def one_epoch(answer: Any) -> Mistakes:
         "The weights are wrong: keep forward, backward and step for each batch, in this order.",
     )
     yield (
-        getattr(returned, "requires_grad", False),
-        "This loss still holds the graph of all its steps: use .item() or .detach().",
+        getattr(returned, "requires_grad", False) or max(kept, default=0) > 1,
+        "The sum still holds the graph of every batch: add loss.item() or loss.detach() to it.",
     )
     given = number_of(returned, "the mean loss of the epoch")
     total = sum(loss * len(inputs) for loss, (inputs, _) in zip(losses, BATCHES, strict=True))
@@ -66,8 +73,48 @@ def one_epoch(answer: Any) -> Mistakes:
         isclose(given, mean(losses), rel_tol=1e-4),
         "The last batch has 3 samples, the others 8: weight each loss by the size of its batch.",
     )
+    yield (
+        isclose(given, sum(losses) / len(INPUTS), rel_tol=1e-4),
+        "Each loss is the mean of its batch already. Dividing their sum by the number of samples "
+        "divides twice: multiply each by the size of its batch first.",
+    )
     wrong = not isclose(given, total / len(INPUTS), rel_tol=1e-4)
     yield wrong, f"The steps are right, but {given:.4g} is not the mean loss of the samples."
+
+
+class _Mark(torch.autograd.Function):
+    """Returns its input, and puts something in the graph that lives as long as the graph does."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: torch.Tensor, mark: "_Marker") -> torch.Tensor:
+        ctx.mark = mark
+        return outputs.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return gradients[0], None
+
+
+class _Marker:
+    """What a weak reference can point to."""
+
+
+def _watch_graphs(model: nn.Linear) -> list[int]:
+    """Return a list that gets, for each later forward pass, how many earlier graphs still live.
+
+    One may: the loop's own name for the last loss.
+    """
+    marks: list[weakref.ref[_Marker]] = []
+    alive: list[int] = []
+
+    def after(_: nn.Module, __: Any, outputs: torch.Tensor) -> torch.Tensor:
+        alive.append(sum(mark() is not None for mark in marks))
+        marker = _Marker()
+        marks.append(weakref.ref(marker))
+        return _Mark.apply(outputs, marker)
+
+    model.register_forward_hook(after)
+    return alive
 
 
 def _train(model: nn.Linear, *, reset: bool) -> tuple[torch.Tensor, list[float]]:
@@ -94,8 +141,9 @@ def _train(model: nn.Linear, *, reset: bool) -> tuple[torch.Tensor, list[float]]
             each_s = (many_s - few_s) / (many - few)
             return few_s - few * each_s
     """,
-    right="On this machine, `my_overhead(16, times[16], 256, times[256])` is the overhead of a "
-    "step, in seconds. A larger batch is nearly free as long as its work takes less than that.",
+    right="With `times = pictures.time_batches([16, 256])`, "
+    "`my_overhead(16, times[16], 256, times[256])` is the overhead of a step on this machine, in "
+    "seconds. A larger batch is nearly free as long as its work takes less than that.",
 )
 def overhead(answer: Any) -> Mistakes:
     """Write my_overhead(few, few_s, many, many_s): the seconds that a step costs whatever its

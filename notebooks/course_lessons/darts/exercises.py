@@ -1,22 +1,23 @@
-"""The exercises of lesson 10: a decision on the reader's own Darts model, and an old Trainer."""
+"""The exercises of lesson 10: a decision on the reader's own Darts model, and a stride."""
 
 from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
-from course_lessons.exercises.read_answer import expect, number_of, quote
+from course_lessons.exercises.read_answer import Wrong, expect, number_of, quote
 
 CHOICES = ("stay", "rent", "measure")
+DAY, WEEK = 24, 168  # hours
 
 
 @exercise(
     "Compare the time here with both ends of the interval. If it lies between them, the estimate "
     "cannot say which is faster.",
-    "`step_s` measures a step here, and `estimate_s` estimates both ends of a GPU's. Add "
-    "`making_s(model)` to both ends: the CPU makes the batch in any case.",
+    "`step_s` measures a step here and what stays on the CPU, and `estimate_s` estimates both "
+    "ends of the network's time on a GPU. What stays on the CPU is in both ends.",
     solution="""
         def my_choice():
-            here, own = step_s(64, accelerator="cpu")  # with your own model in step_s
-            least, most = (making_s(own) + end for end in estimate_s(own, 64))
+            here, around, own = step_s(64, accelerator="cpu")  # with your own model in step_s
+            least, most = (around + end for end in estimate_s(own, 64))
             if here > most:
                 return here, least, most, "rent"
             return here, least, most, "stay" if here < least else "measure"
@@ -48,42 +49,31 @@ def choice(answer: Any) -> Mistakes:
 
 
 @exercise(
-    "What does a list mean? And from which number did old Lightning count, from which today's?",
-    "`modernize` in course_tools.old_code.trainer_arguments knows both arguments: print what it "
-    "makes of them, and read its notes.",
+    "At which hours of the week do the windows begin? Write down the first few for a stride of 24.",
+    "The windows begin at the multiples of the stride, counted around the week. They miss hours if "
+    "the stride and 168 have a common divisor.",
     solution="""
-        my_arguments = {"accelerator": "tpu", "devices": [3], "max_epochs": 3}
+        my_stride = 5
     """,
-    right="One core, the fourth. The guide printed `using: [4] TPU cores` and called it four TPUs: "
-    "the output was right, and its reader was not.",
+    right="5 divides neither 24 nor 168, so the windows begin at every hour of the week. A stride "
+    "still leaves windows out, so check the error on days that you held back.",
 )
-def core(answer: Any) -> Mistakes:
-    """Translate `Trainer(tpu_cores=[4], max_epochs=3)` of Lightning 1: a dictionary of today's
-    arguments.
-    """
-    answer = getattr(answer, "kwargs", answer)  # of what modernize returns
-    expect(answer, dict, "a dictionary of arguments for today's Trainer")
-    for name in ("tpu_cores", "num_tpu_cores"):
-        yield (
-            name in answer,
-            f"`{name}` has left the Trainer, and raises TypeError. Two arguments say it today.",
-        )
+def stride(answer: Any) -> Mistakes:
+    """Choose a `stride` of at least 5 for hourly data with a day and a week in them."""
+    step = number_of(answer, "a stride")
+    if step != int(step) or step < 1:
+        raise Wrong(f"A stride is a whole number of hours, not {quote(answer)}")
+    yield step < 5, "That leaves out too little: choose a stride of at least 5."
+    starts = {hour * int(step) % WEEK for hour in range(WEEK)}
     yield (
-        answer.get("accelerator") != "tpu",
-        "Nothing in it asks for a TPU. `tpu_cores` said two things: which device, and which core.",
-    )
-    devices = answer.get("devices")
-    devices = list(devices) if isinstance(devices, tuple) else devices
-    yield (
-        devices in ([4], "4,"),
-        "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now.",
+        len({start % DAY for start in starts}) == 1,
+        "All windows begin at the same hour of the day, so the network never learns the others.",
     )
     yield (
-        devices not in ([3], "3,"),
-        "`tpu_cores=[4]` named one core, the fourth, counted from 1: a list says which cores, a "
-        f"number how many. Yours has devices={quote(devices)}",
+        len({start // DAY for start in starts}) == 1,
+        "All windows begin on the same day of the week.",
     )
     yield (
-        answer.get("max_epochs") != 3,
-        "`max_epochs=3` has got lost. Without it Lightning trains for 1,000 epochs.",
+        len(starts) < WEEK,
+        f"The windows begin at only {len(starts)} of the {WEEK} hours of a week.",
     )

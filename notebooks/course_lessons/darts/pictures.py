@@ -1,85 +1,121 @@
-"""The pictures of lesson 10: how many times as fast a GPU trains each forecaster."""
+"""The pictures of lesson 10: what a GPU makes faster in Darts, and what it leaves as it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from course_tools.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_tools.figures import AMBER, LOOKS, MUTED, Picture, lecture_axes, picture
 
-CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 2}  # behind text that meets a line
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 
 
 @dataclass(frozen=True)
-class PublishedTimes:
-    """The published seconds of one epoch of a Darts model on a CPU and on a GPU."""
+class PublishedEpochs:
+    """The published seconds of one epoch of a Darts model on a CPU and on a GPU, by workers."""
 
     model: str
     batch: int
-    bits: int
-    cpu_s: float
-    gpu_s: float
+    cpu_s: Mapping[int, float]  # number of workers: seconds
+    gpu_s: Mapping[int, float]
 
     @property
-    def times(self) -> float:
-        """How many times as fast the GPU is."""
-        return self.cpu_s / self.gpu_s
+    def by_default(self) -> float:
+        """How many times as fast the GPU is without workers, which is Darts' default."""
+        return self.cpu_s[0] / self.gpu_s[0]
+
+    @property
+    def at_best(self) -> float:
+        """How many times as fast the GPU is if each device has its fastest number of workers."""
+        return min(self.cpu_s.values()) / min(self.gpu_s.values())
 
 
 # Darts' user guide, docs/userguide/torch_forecasting_models.md at commit 2be8e43 (Apache-2.0),
 # "Example Benchmark", in the guide since January 2022: the first 80 % of EnergyDataset (28 series
-# in one), 48 hours to forecast 12, Intel i9-10900K and NVIDIA RTX 2080 Super. Of the numbers of
-# workers that were tried (0, 2, 4), each device has its fastest.
+# in one), 48 hours to forecast 12, Intel i9-10900K and NVIDIA RTX 2080 Super, in 32 bits.
 PUBLISHED = (
-    PublishedTimes("TFT", batch=1024, bits=32, cpu_s=31.9, gpu_s=31.0),
-    PublishedTimes("TFT", batch=32, bits=32, cpu_s=62.6, gpu_s=58.0),
-    PublishedTimes("N-BEATS", batch=32, bits=32, cpu_s=115.0, gpu_s=40.6),
-    PublishedTimes("N-BEATS", batch=1024, bits=32, cpu_s=27.4, gpu_s=1.65),
+    PublishedEpochs("TFT", 1024, {0: 31.9, 2: 45.0, 4: 44.0}, {0: 41.0, 2: 31.0, 4: 31.0}),
+    PublishedEpochs("TFT", 32, {0: 70.0, 2: 62.6, 4: 63.6}, {0: 73.0, 2: 58.0}),
+    PublishedEpochs("N-BEATS", 32, {0: 117.0, 2: 115.0, 4: 117.0}, {0: 41.5, 2: 40.6}),
+    PublishedEpochs("N-BEATS", 1024, {0: 28.4, 2: 27.4, 4: 27.5}, {0: 2.8, 2: 1.65, 4: 1.8}),
 )
-# Steps per second of the 481-parameter RNN on a CPU and on a GPU, neither of which is named:
-# docs/userguide/gpu_and_tpu_usage.md at the same commit, in it since March 2022.
-RNN_STEPS_PER_S = (42.49, 39.81)
 
 
 def draw_published() -> Picture:
     """Draw how many times as fast as a CPU a GPU trained Darts models, as Darts published it."""
-    cpu_rate, gpu_rate = RNN_STEPS_PER_S
-    rows = {"RNN, batch 16": (gpu_rate / cpu_rate, gpu_rate / cpu_rate)}
-    for one in PUBLISHED:
-        rows[f"{one.model}, batch {one.batch:,}"] = (one.times, one.times)
-    times = [high for _, high in rows.values()]
-    title = f"A GPU: {times_text(min(times))} to {times_text(max(times))} times as fast"
-    return draw_times(rows, title, "published")
-
-
-def draw_times(rows: Mapping[str, tuple[float, float]], title: str, source: str) -> Picture:
-    """Draw how many times as fast as a CPU a GPU is, from least to most, a row for each name."""
-    axes = lecture_axes(title, "times as fast as the CPU (logarithmic)")
-    places = range(len(rows), 0, -1)
+    times = [one.by_default for one in PUBLISHED]
+    title = f"A GPU: {times_text(min(times))} to {times_text(max(times))} times as fast by default"
+    axes = lecture_axes(title, "GPU's speed / CPU's speed, published (logarithmic)")
+    places = range(len(PUBLISHED), 0, -1)
     said = []
-    for place, (name, (low, high)) in zip(places, rows.items(), strict=True):
-        middle = (low * high) ** 0.5
-        if high > low:
-            axes.plot([low, high], [place] * 2, color=GPU, linewidth=14, solid_capstyle="butt")
-            text = f"{times_text(low)} to {times_text(high)}, {source}"
-        else:
-            axes.plot(low, place, color=GPU, marker="D", markersize=16)
-            text = f"{times_text(low)} times, {source}"
-        axes.annotate(
-            text, (middle, place), (0, 20), textcoords="offset points", ha="center", bbox=CLEAR
-        )
-        said.append(f"{name}: {text}")
+    for place, one in zip(places, PUBLISHED, strict=True):
+        axes.plot(one.at_best, place, color=GPU, marker="D", markersize=18, fillstyle="none")
+        axes.plot(one.by_default, place, color=GPU, marker="D", markersize=18)
+        text = f"{times_text(one.by_default)} ({times_text(one.at_best)} with workers)"
+        right = max(one.by_default, one.at_best)
+        offset: Any = {"xytext": (22, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate(text, (right, place), **offset)
+        said.append(f"{one.model}, batch {one.batch:,}: {text}")
     axes.axvline(1, color=CPU, linestyle=":", zorder=0)
-    axes.annotate("as fast as the CPU", (1, 0.45), (8, 0), textcoords="offset points", color=MUTED)
+    axes.annotate("equal", (1, 0.45), (-8, 0), textcoords="offset points", ha="right", color=MUTED)
     axes.set_xscale("log")
-    axes.set(ylim=(0.4, len(rows) + 0.7), yticks=list(places), yticklabels=list(rows))
-    ends = [1.0, *(end for pair in rows.values() for end in pair)]
-    axes.set_xlim(min(ends) / 3, 3 * max(ends))
+    names = [f"{one.model}, batch {one.batch:,}" for one in PUBLISHED]
+    axes.set(ylim=(0.4, len(names) + 0.7), yticks=list(places), yticklabels=names)
+    axes.set_xlim(0.4, 150)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
-    alt = f"How many times as fast as the CPU a GPU is. {'; '.join(said)}."
-    return picture(axes, alt, colors=32)
+    return picture(axes, f"How many times as fast as the CPU a GPU is. {'; '.join(said)}.")
+
+
+def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str) -> Picture:
+    """Draw a step on the CPU, and below it the same step if a GPU takes the network over.
+
+    Args:
+        steps: for each name the seconds of a step here, of what stays on the CPU, and the least
+            and the most that the network takes on the GPU.
+        gpu: the name of the GPU.
+    """
+    low, high = gains(next(iter(steps.values())))
+    first = next(iter(steps))
+    title = f"{first}: {gpu} {times_text(low)} to {times_text(high)} times as fast"
+    axes = lecture_axes(title, "time per step, in % of this CPU's step")
+    names, said = [], []
+    for number, (name, step) in enumerate(steps.items()):
+        whole, around, least, most = step
+        here, there = -3 * number, -3 * number - 1
+        around, least, most = (100 * part / whole for part in (around, least, most))
+        axes.barh([here, there], [around] * 2, color=AMBER, height=0.8)
+        axes.barh(here, 100 - around, left=around, color=CPU, height=0.8)
+        axes.barh(there, least, left=around, color=GPU, height=0.8)
+        doubt: Any = {"facecolor": "none", "edgecolor": GPU, "hatch": "//", "linewidth": 0}
+        axes.barh(there, most - least, left=around + least, height=0.8, **doubt)
+        names += [f"{name}, CPU", gpu]
+        low, high = gains(step)
+        factor = f"{times_text(low)} to {times_text(high)} times"
+        said.append(f"{name}: {factor}, {around:.0f} % of the step stay on the CPU")
+    ticks = [-3 * number - below for number in range(len(steps)) for below in (0, 1)]
+    axes.set(yticks=ticks, yticklabels=names)
+    axes.legend(
+        handles=[
+            Patch(color=AMBER, label="stays on the CPU"),
+            Patch(color=CPU, label="network, measured"),
+            Patch(color=GPU, label="network, least (estimated)"),
+            Patch(facecolor="none", edgecolor=GPU, hatch="//", label="up to the most"),
+        ],
+        loc="upper center",
+        bbox_to_anchor=(0.4, -0.12),
+        ncols=2,
+        frameon=False,
+    )
+    return picture(axes, f"How many times as fast a step is with a {gpu}. {'; '.join(said)}.")
+
+
+def gains(step: tuple[float, float, float, float]) -> tuple[float, float]:
+    """Return how many times as fast a step is with a GPU, at the slow and at the fast end."""
+    whole, around, least, most = step
+    return whole / (around + most), whole / (around + least)
 
 
 def times_text(times: float) -> str:

@@ -15,7 +15,7 @@ class _Accelerator:
     """A simulated device with a clock of its own: a call queues work and returns at once."""
 
     def __init__(self, slow_call: int = 0, slow_s: float = 0.0):
-        self.slow_call, self.slow_s = slow_call, slow_s  # one call takes so much longer
+        self.slow_call, self.slow_s = slow_call, slow_s  # one call takes so much longer, or less
         self.now, self.done_at, self.calls, self.looks = 0.0, 0.0, 0, 0
 
     def fn(self) -> None:
@@ -76,9 +76,18 @@ def timer(answer: Any) -> Mistakes:
     )
     _, right = _measure(answer, _Accelerator(slow_call=1, slow_s=2.0))
     yield not right, "Your timer counts the compilation of the first call: call fn once before."
-    yield plain.looks < 4, "One reading is a matter of luck. Take several, and their median."
+    yield (
+        plain.looks < 4,
+        "One reading is a matter of luck, also one of ten calls. Take several, and their median.",
+    )
     _, right = _measure(answer, _Accelerator(slow_call=plain.calls, slow_s=1.0))
     yield not right, "One disturbed call dominates your result, as in a mean. A median resists it."
+    _, right = _measure(answer, _Accelerator(slow_call=plain.calls, slow_s=-0.8 * WORK_S))
+    yield (
+        not right,
+        "One lucky call decides your result, as in a minimum: it was five times as fast as all the "
+        "others. Return what is typical, such as the median.",
+    )
 
 
 @exercise(
@@ -99,7 +108,7 @@ def timer(answer: Any) -> Mistakes:
     right="That holds for this network, batch and machine. Does it hold at another batch?",
 )
 def own_step(answer: Any) -> Mistakes:
-    """Time two versions of your own step in turn, and decide which is faster: my_verdict =
+    """Time two versions of your own step alternately, and decide which is faster: my_verdict =
     (time_together({"a": ..., "b": ...}).ratio("a", "b"), "a" or "b" or "too close to call").
     """
     expect_pair(answer, "the ratio and which version is faster")

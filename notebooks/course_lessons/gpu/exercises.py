@@ -1,60 +1,58 @@
 """The exercises of lesson 2: a loop that keeps a GPU waiting, and a network that does not move."""
 
 import copy
+import weakref
+from collections.abc import Iterator
 from typing import Any
-from unittest.mock import patch
 
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import Tensor, nn
 
-from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
-from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote, same
-from course_utils import transfers
+from course_lessons.exercises.read_answer import Wrong, expect, number_of, quote, same
+from course_tools.rehearsal import Report, rehearse
+from course_utils.transfers import to_device
 
 BATCHES = 4
-# Operations that take their sizes, or the places to read from, from tensors on the CPU.
-INDEXED = ("aten::index", "aten::index_put", "aten::index_put_")
-FREE = ("aten::copy_", "aten::_copy_from", "aten::_pack_padded_sequence")
+BLOCKING = "copy to the GPU"  # what a rehearsal calls a copy that the host waits for
+# What PyTorch says when tensors are on several devices, or of several devices' types.
+WRONG_DEVICE = ("device", "should be the same")
 
 
-class _Watch(Calls):
-    """The calls of an answer, with what it copies to a device."""
+class _Remember(torch.autograd.Function):
+    """Hold an object for as long as the graph of a batch is alive."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, held: object) -> Tensor:
+        ctx.held = held
+        return scores.view_as(scores)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0], None
+
+
+class _Graphs:
+    """The graphs of the batches: how many were alive at most when the next batch began."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.copied: list[torch.dtype] = []
-        self.blocking = 0
+        self.most_alive = 0
+        self._made: list[weakref.ref] = []
 
-    def __torch_function__(self, function, types, args=(), kwargs=None) -> Any:
-        if getattr(function, "__name__", "") in ("to", "cuda"):
-            self.copied.append(args[0].dtype)
-            self.blocking += not (kwargs or {}).get("non_blocking", args[-1] is True)
-        return super().__torch_function__(function, types, args, kwargs)
+    def watch(self, network: nn.Module) -> None:
+        """Count from now on, at each call of the network."""
 
+        def begin(module: nn.Module, inputs: Any) -> None:
+            alive = sum(each() is not None for each in self._made)
+            self.most_alive = max(self.most_alive, alive)
 
-class _OneDevice(TorchDispatchMode):
-    """Within it, an operation on tensors of two devices fails as it would on a GPU.
+        def end(module: nn.Module, inputs: Any, scores: Tensor) -> Tensor:
+            held = type("Batch", (), {})()
+            self._made.append(weakref.ref(held))
+            return _Remember.apply(scores, held)
 
-    PyTorch's meta device lets a convolution, an embedding and a matrix product pass.
-    """
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None) -> Any:
-        name = function._schema.name
-        # A GPU reads by indices on the CPU too.
-        checked = args[:1] + args[2:] if name in INDEXED else args
-        found = {str(x.device) for x in _tensors([*checked, *(kwargs or {}).values()]) if x.dim()}
-        if len(found) > 1 and name not in FREE:
-            where = " and ".join(sorted(found))
-            raise RuntimeError(f"{name} takes tensors from two devices, {where}")
-        return function(*args, **(kwargs or {}))
-
-
-def _tensors(part: Any) -> list[torch.Tensor]:
-    if isinstance(part, list | tuple):
-        return [tensor for each in part for tensor in _tensors(each)]
-    return [part] if isinstance(part, torch.Tensor) else []
+        network.register_forward_pre_hook(begin)
+        network.register_forward_hook(end)
 
 
 def _names(function: Any) -> tuple[str, ...]:
@@ -63,19 +61,23 @@ def _names(function: Any) -> tuple[str, ...]:
     return code.co_names if code else ()
 
 
-def _small_training() -> tuple[nn.Module, list, torch.optim.Optimizer]:
+def _is_about_devices(error: Exception) -> bool:
+    return any(words in str(error) for words in WRONG_DEVICE)
+
+
+def _small_training(device: str) -> tuple[nn.Module, list, torch.optim.Optimizer]:
     with torch.random.fork_rng([]):
         torch.manual_seed(1)
         network = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
         pixels = torch.randint(0, 256, (BATCHES, 8, 3, 4, 4), dtype=torch.uint8)
         labels = torch.randint(0, 3, (BATCHES, 8))
     network.register_forward_pre_hook(lambda _, inputs: inputs[0].float() / 255)  # takes bytes
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(network.to(device).parameters(), lr=0.1)
     return network, list(zip(pixels, labels, strict=True)), optimizer
 
 
 def _train_plainly() -> tuple[float, nn.Module]:
-    network, batches, optimizer = _small_training()
+    network, batches, optimizer = _small_training("cpu")
     total = 0.0
     for pixels, labels in batches:
         loss = nn.functional.cross_entropy(network(pixels), labels)
@@ -108,27 +110,34 @@ def _train_plainly() -> tuple[float, nn.Module]:
 )
 def busy(answer: Any) -> Mistakes:
     """Repair my_epoch: remove four mistakes that keep a GPU waiting, and return the mean loss."""
-    network, batches, optimizer = _small_training()
-    # The course's own to_device blocks on a CPU, which stands for a GPU here.
-    with patch.object(transfers, "BLOCKING", ()), _Watch() as watch:
-        returned = answer(network, batches, optimizer, torch.device("cpu"))
+    graphs = _Graphs()
+    with rehearse("cuda", hide_real=True) as rehearsal:
+        network, batches, optimizer = _small_training("cuda")
+        pinned = [(pixels.pin_memory(), labels.pin_memory()) for pixels, labels in batches]
+        graphs.watch(network)
+        before = rehearsal.report
+        try:
+            returned = answer(network, pinned, optimizer, torch.device("cuda"))
+        except RuntimeError as error:
+            if not _is_about_devices(error):
+                raise
+            raise Wrong("Pixels and labels of every batch have to be moved to `device`.") from error
+        after = rehearsal.report
+        mean = number_of(returned, "the mean loss")
+        weights = [weight.detach().cpu() for weight in network.parameters()]
     loss, trained = _train_plainly()
-    pairs = zip(network.parameters(), trained.parameters(), strict=True)
     yield (
-        not all(same(one, other) for one, other in pairs),
+        not all(same(*pair) for pair in zip(weights, trained.parameters(), strict=True)),
         "The network did not learn what it should: keep zero_grad, backward and step.",
     )
+    sizes = [sum(part.nbytes for part in batch) for batch in batches]
     yield (
-        len(watch.copied) < 2 * BATCHES,
-        "Pixels and labels of every batch have to be moved to `device`.",
-    )
-    yield (
-        torch.float32 in watch.copied,
+        _copied_bytes(after) - _copied_bytes(before) > sum(sizes),
         "The pixels become float32 before they are copied: four times the bytes. Copy the bytes; "
         "the network converts them on the device.",
     )
     yield (
-        watch.blocking,
+        _waits(after, BLOCKING) > _waits(before, BLOCKING),
         "The copies block: the host waits for each. The loader's memory is pinned, so pass "
         "non_blocking=True.",
     )
@@ -137,14 +146,33 @@ def busy(answer: Any) -> Mistakes:
         "empty_cache gives the memory back to the driver, and the next step asks for it again, "
         "which waits. PyTorch reuses it by itself.",
     )
-    reads = watch.count(READS)
     yield (
-        reads > 2,
-        f"Values leave the device {reads} times, and each time the host waits. Add "
+        "synchronize" in _names(answer),
+        "synchronize makes the host wait for all that it asked for. You need it to read a clock, "
+        "not to train.",
+    )
+    waits = _waits(after) - _waits(before)
+    yield (
+        waits > 2,
+        f"Values leave the device {waits} times, and each time the host waits. Add "
         "`loss.detach()` and read the sum once.",
     )
-    given = number_of(returned, "the mean loss")
-    yield abs(given - loss) > 1e-4, "That is not the mean loss of the epoch."
+    yield (
+        graphs.most_alive > 1,
+        "The sum of the losses keeps the graph of every batch alive, and the memory of the card "
+        "fills. Add `loss.detach()`.",
+    )
+    yield abs(mean - loss) > 1e-4, "That is not the mean loss of the epoch."
+
+
+def _copied_bytes(report: Report) -> int:
+    """Return how many bytes went from the host to the GPU."""
+    return sum(line.size_bytes for line in report.copies if line.what.startswith("to the GPU"))
+
+
+def _waits(report: Report, what: str = "") -> int:
+    """Return how often the host waited for the GPU, for anything or for one kind of thing."""
+    return sum(line.count for line in report.waits if line.what.startswith(what))
 
 
 @exercise(
@@ -166,27 +194,88 @@ def busy(answer: Any) -> Mistakes:
 
         my_network = (Mine(), torch.ones(4, 3, 32, 32))
     """,
-    right="All of it moves. Now put your own network and an example of its input in its place, and "
-    "check again.",
+    right="A training step of it ran on a rehearsed GPU: forward pass, loss and backward pass. "
+    "Loader, metrics and checkpoints were not looked at: `python -m course_tools.rehearsal "
+    "train.py` runs a whole script. Now put your own network and an example in its place.",
 )
 def moves(answer: Any) -> Mistakes:
     """Set my_network to a network that works on any device and an example of its input: first
-    `Mine`, repaired, and then your own.
+    `Mine`, repaired, and then your own, with a function of its output as third part, your loss.
     """
-    expect_pair(answer, "a network and an example of its input")
-    network, example = answer
+    expect(answer, tuple | list, "a network and an example of its input")
+    if len(answer) not in (2, 3):
+        raise Wrong(f"This should be a network and an example, but it has {len(answer)} parts.")
+    network, example, loss = (*answer, _sum_of)[:3]
     expect(network, nn.Module, "the network, an nn.Module")
-    expect(example, torch.Tensor, "the example, a tensor")
-    device = torch.device("cuda" if torch.cuda.is_available() else "meta")
-    moved = copy.deepcopy(network).to(device)
-    for module in moved.modules():
-        for name, value in vars(module).items():
-            left = isinstance(value, torch.Tensor)
-            yield left, f"`{name}` is an ordinary attribute, which stays behind: make it a buffer."
+    expect(example, Tensor | tuple | list | dict, "the example, a tensor or several")
+    moved = copy.deepcopy(network, _results_kept_in(network))
     try:
-        with _OneDevice():
-            moved(example.to(device))
-    except RuntimeError as error:
-        if "device" not in str(error):
+        with rehearse("cuda", hide_real=True):
+            moved.to("cuda")
+            given = to_device(example, "cuda")
+            total = loss(_call(moved, given))
+            if total.requires_grad:
+                total.backward()
+            repeated = bool(_sum_of(_call(moved, given)) == _sum_of(_call(moved, given)))
+    except (RuntimeError, TypeError) as error:
+        if not _is_about_devices(error):
             raise
-        raise Wrong(f"`forward` makes a tensor on the CPU: {quote(error)}") from None
+        yield from _left_behind(moved)
+        notes = " ".join(getattr(error, "__notes__", ()))
+        raise Wrong(f"A tensor is on the CPU: {quote(error)} {notes}".strip()) from None
+    if type(network).__name__ == "Mine" and hasattr(network, "mean"):
+        yield (
+            isinstance(network.mean, nn.Parameter),
+            "`mean` moves now, but an optimizer would train it: make it a buffer.",
+        )
+        yield repeated, "The noise has gone. Keep it, and make it where `hidden` is."
+
+
+def _results_kept_in(network: nn.Module) -> dict[int, Tensor]:
+    """Return results that a network has kept from an earlier call, without their graphs.
+
+    With its graph a tensor cannot be copied. The keys are those that `copy.deepcopy` looks up.
+    """
+    values = [value for module in network.modules() for value in vars(module).values()]
+    kept = [value for value in values if isinstance(value, Tensor) and value.grad_fn is not None]
+    return {id(value): value.detach() for value in kept}
+
+
+def _call(network: nn.Module, example: Any) -> Any:
+    if isinstance(example, dict):
+        return network(**example)
+    return network(*example) if isinstance(example, list | tuple) else network(example)
+
+
+def _sum_of(output: Any) -> Tensor:
+    """Return a sum of everything in an output that can have gradients."""
+    return torch.stack([tensor.sum() for tensor in _tensors(output)]).sum()
+
+
+def _tensors(part: Any) -> Iterator[Tensor]:
+    if isinstance(part, Tensor):
+        if part.is_floating_point():
+            yield part.float()
+        return
+    parts = part.values() if isinstance(part, dict) else part
+    for each in parts if isinstance(part, dict | list | tuple) else ():
+        yield from _tensors(each)
+
+
+def _left_behind(network: nn.Module) -> Mistakes:
+    """Say which parts of a network `.to` does not move."""
+    for module in network.modules():
+        for name, value in vars(module).items():
+            if name.startswith("_"):
+                continue
+            inside = list(value.values()) if isinstance(value, dict) else value
+            inside = inside if isinstance(inside, list | tuple) else ()
+            yield (
+                any(isinstance(each, nn.Module) for each in inside),
+                f"`{name}` holds layers that PyTorch does not see, because it is a plain "
+                f"{type(value).__name__}: use nn.ModuleList or nn.ModuleDict.",
+            )
+            yield (
+                isinstance(value, Tensor),
+                f"`{name}` is an ordinary attribute, which stays behind: make it a buffer.",
+            )

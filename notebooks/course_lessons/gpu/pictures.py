@@ -1,18 +1,12 @@
 """The pictures of the GPU lesson."""
 
-from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 from matplotlib.patches import Rectangle
 
 from course_tools.figures import (
-    AMBER,
     LOOKS,
-    MUTED,
-    PINK,
     Picture,
-    label_ends,
     lecture_axes,
     picture,
 )
@@ -20,10 +14,6 @@ from course_tools.figures import (
 # The T4: NVIDIA Turing Architecture Whitepaper (2018) for the multiprocessors and their lanes. Its
 # memory's bandwidth and its bus, 16 GB/s each way for PCIe 3.0 x16, are those of its data sheet.
 MULTIPROCESSORS, LANES, GPU_MEMORY_GB_PER_S, BUS_GB_PER_S = 40, 64, 320, 16
-LINES = ("-", "--", ":", "-.")
-# of the training runs: black, two of Okabe and Ito's colours that mean no device, and a grey
-RUNS = ("black", PINK, AMBER, MUTED)
-MARKERS = ("", "o", "s", "^")
 
 
 def draw_memories() -> Picture:
@@ -74,28 +64,3 @@ def _draw_box(
 ) -> None:
     fill = color if full else "none"
     axes.add_patch(Rectangle(corner, *size, facecolor=fill, edgecolor=color, linewidth=2))
-
-
-def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
-    """Draw a line for each training run, at most four, with its name at its end.
-
-    Args:
-        title: what the picture shows.
-        losses: the loss of each step, by the name of the run; a point is the mean of five.
-    """
-    axes = lecture_axes(title, "step", "loss, mean of five steps")
-    ends, words = [], []
-    looks = zip(RUNS, LINES, MARKERS, losses.items(), strict=False)
-    for color, line, marker, (name, values) in looks:
-        means = [fmean(values[start : start + 5]) for start in range(0, len(values), 5)]
-        steps = [5 * (point + 1) for point in range(len(means))]
-        look: Any = {"color": color, "linestyle": line, "marker": marker}
-        axes.plot(steps, means, linewidth=4, markersize=11, **look)
-        ends.append((steps[-1], means[-1], name, color))
-        words.append(f"{name} at {means[-1]:.3f}")
-    axes.margins(y=0.25)
-    axes.locator_params(axis="y", nbins=4)
-    label_ends(axes, ends)
-    return picture(
-        axes, f"Loss against the training step. At the end: {', '.join(words)}.", colors=16
-    )

@@ -13,6 +13,7 @@ from course_tools.estimate.memory.memory_model import capacity_bytes
 from course_utils.text import format_bytes
 
 CHIP = "T4"
+OUTPUTS = 3  # of the model in `budget`: not as many as small batches, so that two mistakes differ
 BUSY = 256  # a batch that is called large enough, however small the model is
 
 
@@ -37,11 +38,11 @@ def budget(answer: Any) -> Mistakes:
     """
     torch.manual_seed(7)
     for samples, most in ((8, 4), (10, 4)):
-        model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 2))
-        inputs, targets = torch.rand(samples, 6), torch.rand(samples, 2)
-        nn.functional.mse_loss(model(inputs), targets).backward()
-        right = [p.grad.clone() for p in model.parameters() if p.grad is not None]
-        model.zero_grad()
+        model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, OUTPUTS))
+        inputs, targets = torch.rand(samples, 6), torch.rand(samples, OUTPUTS)
+        last = slice(samples - (samples % most or most), samples)
+        of_last = _gradients(model, inputs[last], targets[last])
+        right = _gradients(model, inputs, targets)
         seen, held = _watch(model)
         answer(model, inputs, targets, most)
         found = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
@@ -58,7 +59,13 @@ def budget(answer: Any) -> Mistakes:
             f"{waits}, which does not fit. Call backward for each small batch, before the model "
             f"sees the next one.",
         )
-        yield from _check_gradients(found, right, case)
+        yield from _check_gradients(found, right, of_last, case)
+
+
+def _gradients(model: nn.Module, inputs: Tensor, targets: Tensor) -> list[Tensor]:
+    """Return the gradients of the mean squared error, and leave none in the model."""
+    loss = nn.functional.mse_loss(model(inputs), targets)
+    return list(torch.autograd.grad(loss, list(model.parameters())))
 
 
 def _watch(model: nn.Module) -> tuple[list[int], list[int]]:
@@ -82,25 +89,45 @@ def _watch(model: nn.Module) -> tuple[list[int], list[int]]:
     return seen, held
 
 
-def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mistakes:
+def _check_gradients(
+    found: list[Tensor], right: list[Tensor], of_last: list[Tensor], case: str
+) -> Mistakes:
+    """Compare with the gradients of all samples, and of the last small batch alone."""
     ratio = (found[0].norm() / right[0].norm()).item()
     yield (
         ratio == 0,
         "There are no gradients. Call backward, and do not set them to zero afterwards.",
     )
+    yield (
+        _are_alike(found, of_last),
+        f"{case}: only the gradients of the last small batch are left. Do not set them to zero "
+        "between the small batches.",
+    )
     times = f"{case}: the gradients are {ratio:.3g} times as large as they should be."
-    few = "The mean of a small batch divides by too few samples; a sum has to be divided by all"
-    yield ratio > 1.3, f"{times} {few} samples and by the outputs of each."
-    too_small = ratio < 0.9 and all(
-        same(one, ratio * two, 1e-6) for one, two in zip(found, right, strict=True)
+    yield (
+        _are_alike(found, right, OUTPUTS),
+        f"{times} The mean divides by the samples and by the {OUTPUTS} outputs of each.",
     )
     yield (
-        too_small,
+        ratio > 1.3,
+        f"{times} The mean of a small batch divides by its own samples alone: multiply each loss "
+        "by its share of all samples before `backward`.",
+    )
+    yield (
+        ratio < 0.9 and _are_alike(found, right),
         f"{times} A mean is divided by its own samples already: what share of all are they?",
     )
-    alike = all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True))
-    zero = f"{case}: the gradients differ. Do you set them to zero between the small batches"
-    yield not alike, f"{zero}, or does the short last batch count as much as a full one?"
+    yield (
+        not _are_alike(found, right, 1),
+        f"{case}: the gradients differ. Does the short last batch count as much as a full one?",
+    )
+
+
+def _are_alike(found: list[Tensor], right: list[Tensor], times: float | None = None) -> bool:
+    """Say whether gradients are `times` as large as the right ones, or so many times as any."""
+    if times is None:
+        times = (found[0].norm() / right[0].norm()).item()
+    return all(same(one, times * two, 1e-6) for one, two in zip(found, right, strict=True))
 
 
 @exercise(

@@ -84,6 +84,11 @@ def repair(answer: Any) -> Mistakes:
         "DDP does so only for what its own `forward` has calculated.",
     )
     yield (
+        first == one["seen"][1] and first == sorted(first),
+        "Both epochs have the samples in the order of the data: let the sampler shuffle them, as "
+        "it does by default, and tell it the epoch.",
+    )
+    yield (
         first == one["seen"][1],
         "Both epochs have the same samples in the same order: tell the sampler the epoch.",
     )

@@ -8,14 +8,18 @@ import math
 import os
 import sys
 import time
-from contextlib import suppress
+import warnings
+import zipfile
+from collections import Counter
+from itertools import islice
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.checkpoint import state_dict as states
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset, random_split
 
 
@@ -46,7 +50,11 @@ def load_data(limit):
     return random_split(data, [len(data) - held_out, held_out], seed)
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. A measure is the sum over a batch.
+# Makes a list of samples a batch (inputs, targets). Write your own to pad sentences.
+collate = torch.utils.data.default_collate
+
+
+# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
         raise TypeError("The targets are not class numbers: write their own loss here.")
@@ -54,24 +62,60 @@ def compute_loss(scores, labels):
 
 
 def measure(scores, labels):
-    return (scores.argmax(1) == labels).sum()
+    return (scores.argmax(1) == labels).float().mean()
 
 
 MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
 
 
+def move(batch, device, **how):
+    """Copy a tensor, or all tensors in a list, tuple or dict, to the device."""
+    if isinstance(batch, dict):
+        return {key: move(each, device, **how) for key, each in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        make = getattr(batch, "_make", type(batch))  # the first for a named tuple
+        return make(move(each, device, **how) for each in batch)
+    return batch.to(device, **how) if hasattr(batch, "to") else batch
+
+
+def validate(outputs, targets, count):
+    """Return the loss and the measure of a batch of `count` samples, times `count`."""
+    loss = compute_loss(outputs, targets)
+    means = torch.as_tensor(measure(outputs, targets), device=loss.device).float()
+    if means.numel() not in (1, count):
+        raise ValueError(f"measure gives numbers of shape {list(means.shape)}, not a mean")
+    return count * torch.stack([loss.float(), means.mean()])
+
+
+def read_checkpoint(path):
+    with zipfile.ZipFile(path) as parts:
+        if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
+            raise ValueError("compressed")  # torch does not: this could fill the memory
+    state = torch.load(path, map_location="cpu", weights_only=True)  # any device
+    if not state.keys() >= {"epochs", "network", "best", "optimizer", "scheduler"}:
+        raise ValueError("a part is missing")
+    return state
+
+
 def find_checkpoint(path, resume):
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        open(path + ".new", "wb").close()  # fails here and not after the first epoch
+        os.remove(path + ".new")
+    except (OSError, ValueError) as error:
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
     if os.path.exists(path) and resume:
-        with suppress(Exception):  # what torch raises of a torn or foreign file
-            state = torch.load(path, map_location="cpu", weights_only=True)  # any device
-            if state.keys() >= {"epochs", "network", "optimizer"}:
-                return state
-        sys.exit(f"{path} is not a whole checkpoint of this script: omit --resume")
+        try:
+            return read_checkpoint(path)
+        except Exception as error:  # torch raises many kinds for torn and foreign files
+            why = f"is not a whole checkpoint of this script ({error!r:.80})"
+            sys.exit(f"{path} {why}: omit --resume")
     if os.path.exists(path):
-        kept = f"{path}.{os.path.getmtime(path):.0f}"
-        os.replace(path, kept)
-        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+        number = 1
+        while os.path.lexists(f"{path}.{number}"):
+            number += 1
+        os.rename(path, f"{path}.{number}")
+        print(f"a new run without --resume; the last checkpoint is now {path}.{number}")
 
 
 def save_checkpoint(state, path):
@@ -84,22 +128,42 @@ def save_checkpoint(state, path):
 
 
 def refuse(reason):
-    sys.exit(reason if os.environ["RANK"] == "0" else 0)  # one of the ranks says it
+    sys.exit(reason if os.environ.get("RANK", "0") == "0" else 0)  # one rank says it
 
 
-def shard(network):
-    """Split the weights of each layer between the ranks, inner layers before outer ones."""
-    for module in reversed(list(network.modules())):
-        for layer in module if isinstance(module, (nn.Sequential, nn.ModuleList)) else ():
-            if [*layer.parameters()] and not isinstance(layer, (FSDPModule, nn.ModuleList)):
-                fully_shard(layer)
-    fully_shard(network)  # what is left
+def shard(network, mesh, half):
+    """Split the weights of each layer between the ranks, inner layers before outer ones.
+
+    A layer is what the network holds, or a list in it. Weights that several layers use are
+    left to the network as a whole.
+    """
+    layers = [*network.children()]
+    for module in network.modules():
+        if isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict)):
+            layers += module.children()
+    uses = Counter(each for _, each in network.named_parameters(remove_duplicate=False))
+    inner = MixedPrecisionPolicy(half, reduce_dtype=torch.float32)
+    for layer in reversed(layers):
+        runs = type(layer).forward is not nn.Module.forward  # a list does not
+        used = max((uses[each] for each in layer.parameters()), default=2)
+        if runs and used < 2 and not isinstance(layer, FSDPModule):
+            fully_shard(layer, mesh=mesh, mp_policy=inner)
+    outer = MixedPrecisionPolicy(half, torch.float32, output_dtype=torch.float32)
+    fully_shard(network, mesh=mesh, mp_policy=outer)  # what is left
+
+
+def number_to_name(moments, network, optimizer):
+    """Name the parameters in an optimizer's state, where our other scripts number them."""
+    names = {weights: name for name, weights in network.named_parameters()}
+    order = [names[each] for group in optimizer.param_groups for each in group["params"]]
+    name = dict(enumerate(order)) | {each: each for each in order}
+    for group in moments["param_groups"]:
+        group["params"] = [name[each] for each in group["params"]]
+    moments["state"] = {name[each]: values for each, values in moments["state"].items()}
+    return moments
 
 
 def main():
-    if "RANK" not in os.environ:
-        sys.exit("start it with: torchrun --standalone --nproc-per-node 2 train_fsdp.py")
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     parser = argparse.ArgumentParser()
     parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)
@@ -110,17 +174,24 @@ def main():
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     has_gpu = torch.accelerator.is_available()
     best = str(torch.accelerator.current_accelerator()) if has_gpu else "cpu"
-    parser.add_argument("--device", choices={"cpu", best}, default=best)
+    parser.add_argument("--device", choices=sorted({"cpu", best}), default=best)
     parser.add_argument("--bits", type=int, choices=(16, 32), help="16 by default on a GPU")
     parser.add_argument("--workers", type=int, default=0, help="processes that load data")
     parser.add_argument("--compile", action="store_true", help="a slow start, then faster")
+    parser.add_argument("--parts", type=int, default=1, help="of a batch, for less memory")
     args = parser.parse_args()
-    whole = args.epochs, args.batch, args.images - 1, args.workers + 1
+    whole = args.epochs, args.batch, args.parts, args.images - 1, args.workers + 1
     if min(whole) < 1 or not 0 < args.lr < 1000:
-        parser.error("--epochs, --batch start at 1, --images at 2, --workers, --lr above 0")
-    if os.path.isdir(args.checkpoint):
-        parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
+        least = "--epochs, --batch, --parts start at 1, --images at 2"
+        parser.error(f"{least}, --workers at 0, and --lr above 0")
+    there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
+    if there or not os.path.basename(args.checkpoint):
+        parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
+    warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
+    if "RANK" not in os.environ:
+        sys.exit("start it with: torchrun --standalone --nproc-per-node 2 train_fsdp.py")
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(args.device)
     backend = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}.get(device.type)
     if backend is None:
@@ -135,41 +206,51 @@ def main():
     old_gpu = on_cuda and torch.cuda.get_device_capability(device) < (8, 0)  # such as a T4
     half = torch.float16 if old_gpu else torch.bfloat16
     bits = args.bits or (32 if device.type == "cpu" else 16)  # 16 slow many CPUs down
-    autocast = torch.autocast(device.type, half, enabled=bits == 16)
     scaler = torch.amp.GradScaler(device.type, enabled=bits == 16 and old_gpu)
 
     torch.manual_seed(0)
-    network = Network().to(device)  # before the optimizer, which keeps its parameters
+    network = Network()  # in the host's memory: fully_shard moves only a rank's share
     if args.compile:
         network.compile()
-    shard(network)
-    optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
+    mesh = dist.init_device_mesh(device.type, (ranks,))
+    shard(network, mesh, half if bits == 16 else None)
+    optimizer = torch.optim.AdamW(network.parameters(), args.lr, weight_decay=0.01)
+    scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=2, threshold=0)
 
     train, valid = load_data(args.images)
     batch = min(args.batch, len(train))
-    if batch < ranks:
-        refuse(f"a batch of {batch} is less than one sample for each of {ranks} ranks")
+    if batch < ranks * args.parts:
+        shares = f"{ranks} ranks and {args.parts} parts"
+        refuse(f"a batch of {batch} is less than one sample for each of {shares}")
+    batch = batch // ranks // args.parts
     sampler = DistributedSampler(train)  # gives each rank its share of the same order
-    valid_sampler = range(rank, len(valid), ranks)  # each sample once
-    valid_steps = math.ceil(len(valid) / ranks / (batch // ranks))  # of the largest share
+    share = range(rank, len(valid), ranks)  # to validate: each sample once
+    valid_steps = math.ceil(len(valid) / ranks / batch)  # of the largest share
     config = {
-        "batch_size": batch // ranks,
+        "batch_size": batch,
+        "collate_fn": collate,
         "num_workers": args.workers,
         "persistent_workers": args.workers > 0,
         "pin_memory": on_cuda,  # which makes non_blocking copies safe, and faster
         "generator": torch.Generator().manual_seed(rank),  # apart from the one of dropout
     }
     train_loader = DataLoader(train, sampler=sampler, drop_last=True, **config)
-    valid_loader = DataLoader(valid, sampler=valid_sampler, **config)
+    valid_loader = DataLoader(valid, sampler=share, **config)
+    steps = len(train_loader) // args.parts
 
-    start_epoch = 0
-    found = [find_checkpoint(args.checkpoint, args.resume) if rank == 0 else None]
-    dist.broadcast_object_list(found)  # the other ranks may be on other machines
-    full = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
-    if state := found[0]:
-        weights, moments = state["network"], state["optimizer"]
-        states.set_model_state_dict(network, weights, options=full)
-        states.set_optimizer_state_dict(network, optimizer, moments, options=full)
+    start_epoch, best, weights, moments = 0, None, {}, {}
+    state = find_checkpoint(args.checkpoint, args.resume) if rank == 0 else None
+    if state:
+        weights, best = state.pop("network"), state.pop("best")
+        moments = number_to_name(state.pop("optimizer"), network, optimizer)
+    small = [state]  # what is left of it
+    dist.broadcast_object_list(small)  # the other ranks may be on other machines
+    if state := small[0]:
+        whole = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        states.set_model_state_dict(network, weights, options=whole)  # one by one
+        states.set_optimizer_state_dict(network, optimizer, moments, options=whole)
+        del weights, moments
+        scheduler.load_state_dict(state["scheduler"])
         if state.get("scaler"):
             scaler.load_state_dict(state["scaler"])
         start_epoch = state["epochs"]
@@ -181,39 +262,44 @@ def main():
         start = time.perf_counter()
         torch.manual_seed(epoch * ranks + rank)  # each rank draws its own
         sampler.set_epoch(epoch)
-        loss_sum, measure_sum = 0.0, 0.0
-        network.train()
-        for inputs, targets in train_loader:
-            inputs = inputs.to(device, non_blocking=on_cuda)
-            targets = targets.to(device, non_blocking=on_cuda)
-            optimizer.zero_grad()
-            parts = inputs.chunk(2), targets.chunk(2)  # for less memory in a step
-            for part, part_targets in zip(*parts, strict=True):
-                with autocast:
-                    loss = compute_loss(network(part), part_targets)
-                loss *= len(part) / len(inputs)  # parts may differ by one sample
-                scaler.scale(loss).backward()  # adds to the gradients
-                loss_sum += loss.detach()
+        loss_sum, left, sums = 0.0, len(share), torch.zeros(2, device=device)
+        network.train()  # dropout and batch normalization as they are in training
+        parts = islice(train_loader, steps * args.parts)
+        for number, (inputs, targets) in enumerate(parts, 1):
+            inputs, targets = move((inputs, targets), device, non_blocking=on_cuda)
+            loss = compute_loss(network(inputs), targets) / args.parts
+            scaler.scale(loss).backward()  # adds to the gradients
+            loss_sum += loss.detach()
+            if number % args.parts > 0:
+                continue
+            scaler.unscale_(optimizer)  # the limit is for the gradients as they are
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             scaler.step(optimizer)
             scaler.update()
-        network.eval()
-        with torch.no_grad(), autocast:
+            optimizer.zero_grad()
+        network.eval()  # and as they are in use
+        with torch.no_grad():
             for inputs, targets in valid_loader:
-                inputs, targets = inputs.to(device), targets.to(device)
-                measure_sum += measure(network(inputs), targets)
+                inputs, targets = move((inputs, targets), device)
+                sums += validate(network(inputs), targets, min(batch, left))
+                left -= batch
             for _ in range(len(valid_loader), valid_steps):
                 network(inputs)  # all ranks compute as often, and none waits for another
-        sums = torch.tensor([float(loss_sum) / ranks, float(measure_sum)], device=device)
-        dist.all_reduce(sums)
-        loss_sum, measure_sum = sums.tolist()
+        sums = torch.cat([sums / len(valid), loss_sum.view(1) / steps / ranks])
+        dist.all_reduce(sums)  # adds those of all ranks
+        valid_loss, mean, loss = sums.tolist()
+
+        scheduler.step(valid_loss)  # a smaller lr after three epochs without progress
+        full = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
         weights, moments = states.get_state_dict(network, optimizer, options=full)
         if rank > 0:
             continue  # one rank saves and prints
-
-        state = {"epochs": epoch + 1, "network": weights}
-        state |= {"optimizer": moments, "scaler": scaler.state_dict()}
+        if valid_loss == scheduler.best:  # the lowest so far
+            best = weights
+        state = {"epochs": epoch + 1, "network": weights, "best": best}
+        state |= {"optimizer": moments, "scheduler": scheduler.state_dict()}
+        state["scaler"] = scaler.state_dict()
         save_checkpoint(state, args.checkpoint)
-        loss, mean = loss_sum / len(train_loader), measure_sum / len(valid)
         result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
     dist.destroy_process_group()

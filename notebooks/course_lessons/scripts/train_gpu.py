@@ -4,11 +4,13 @@ import argparse
 import os
 import sys
 import time
-from contextlib import suppress
+import warnings
+import zipfile
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, random_split
 
 
@@ -39,7 +41,11 @@ def load_data(limit):
     return random_split(data, [len(data) - held_out, held_out], seed)
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. A measure is the sum over a batch.
+# Makes a list of samples a batch (inputs, targets). Write your own to pad sentences.
+collate = torch.utils.data.default_collate
+
+
+# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
         raise TypeError("The targets are not class numbers: write their own loss here.")
@@ -47,24 +53,60 @@ def compute_loss(scores, labels):
 
 
 def measure(scores, labels):
-    return (scores.argmax(1) == labels).sum()
+    return (scores.argmax(1) == labels).float().mean()
 
 
 MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
 
 
+def move(batch, device, **how):
+    """Copy a tensor, or all tensors in a list, tuple or dict, to the device."""
+    if isinstance(batch, dict):
+        return {key: move(each, device, **how) for key, each in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        make = getattr(batch, "_make", type(batch))  # the first for a named tuple
+        return make(move(each, device, **how) for each in batch)
+    return batch.to(device, **how) if hasattr(batch, "to") else batch
+
+
+def validate(outputs, targets, count):
+    """Return the loss and the measure of a batch of `count` samples, times `count`."""
+    loss = compute_loss(outputs, targets)
+    means = torch.as_tensor(measure(outputs, targets), device=loss.device).float()
+    if means.numel() not in (1, count):
+        raise ValueError(f"measure gives numbers of shape {list(means.shape)}, not a mean")
+    return count * torch.stack([loss.float(), means.mean()])
+
+
+def read_checkpoint(path):
+    with zipfile.ZipFile(path) as parts:
+        if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
+            raise ValueError("compressed")  # torch does not: this could fill the memory
+    state = torch.load(path, map_location="cpu", weights_only=True)  # any device
+    if not state.keys() >= {"epochs", "network", "best", "optimizer", "scheduler"}:
+        raise ValueError("a part is missing")
+    return state
+
+
 def find_checkpoint(path, resume):
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        open(path + ".new", "wb").close()  # fails here and not after the first epoch
+        os.remove(path + ".new")
+    except (OSError, ValueError) as error:
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
     if os.path.exists(path) and resume:
-        with suppress(Exception):  # what torch raises of a torn or foreign file
-            state = torch.load(path, map_location="cpu", weights_only=True)  # any device
-            if state.keys() >= {"epochs", "network", "optimizer"}:
-                return state
-        sys.exit(f"{path} is not a whole checkpoint of this script: omit --resume")
+        try:
+            return read_checkpoint(path)
+        except Exception as error:  # torch raises many kinds for torn and foreign files
+            why = f"is not a whole checkpoint of this script ({error!r:.80})"
+            sys.exit(f"{path} {why}: omit --resume")
     if os.path.exists(path):
-        kept = f"{path}.{os.path.getmtime(path):.0f}"
-        os.replace(path, kept)
-        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+        number = 1
+        while os.path.lexists(f"{path}.{number}"):
+            number += 1
+        os.rename(path, f"{path}.{number}")
+        print(f"a new run without --resume; the last checkpoint is now {path}.{number}")
 
 
 def save_checkpoint(state, path):
@@ -86,31 +128,37 @@ def main():
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     has_gpu = torch.accelerator.is_available()
     best = str(torch.accelerator.current_accelerator()) if has_gpu else "cpu"
-    parser.add_argument("--device", choices={"cpu", best}, default=best)
+    each = [f"{best}:{number}" for number in range(torch.accelerator.device_count())]
+    parser.add_argument("--device", choices=sorted({"cpu", best, *each}), default=best)
     args = parser.parse_args()
     if min(args.epochs, args.batch, args.images - 1) < 1 or not 0 < args.lr < 1000:
         parser.error("--epochs and --batch start at 1, --images at 2, and --lr above 0")
-    if os.path.isdir(args.checkpoint):
-        parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
+    there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
+    if there or not os.path.basename(args.checkpoint):
+        parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
+    warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     device = torch.device(args.device)
     get_name = getattr(torch.get_device_module(device), "get_device_name", str)
     print(f"on {device}: {get_name(device)}")
     torch.manual_seed(0)
     network = Network().to(device)  # before the optimizer, which keeps its parameters
-    optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
+    optimizer = torch.optim.AdamW(network.parameters(), args.lr, weight_decay=0.01)
+    scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=2, threshold=0)
 
     train, valid = load_data(args.images)
     batch = min(args.batch, len(train))
     sampler = RandomSampler(train, generator=torch.Generator())
-    train_loader = DataLoader(train, batch, sampler=sampler, drop_last=True)
-    valid_loader = DataLoader(valid, batch)
+    config = {"batch_size": batch, "collate_fn": collate}
+    train_loader = DataLoader(train, sampler=sampler, drop_last=True, **config)
+    valid_loader = DataLoader(valid, **config)
 
-    start_epoch = 0
+    start_epoch, best = 0, None
     if state := find_checkpoint(args.checkpoint, args.resume):
         network.load_state_dict(state["network"])
         optimizer.load_state_dict(state["optimizer"])  # with its learning rate
-        start_epoch = state["epochs"]
+        scheduler.load_state_dict(state["scheduler"])
+        start_epoch, best = state["epochs"], state["best"]
     lr = optimizer.param_groups[0]["lr"]
     print(f"{args.checkpoint}: {start_epoch} of {args.epochs} epochs done, lr {lr}")
 
@@ -118,25 +166,32 @@ def main():
         start = time.perf_counter()
         torch.manual_seed(epoch)  # so that a resumed run draws the same numbers
         sampler.generator.manual_seed(epoch)
-        loss_sum, measure_sum = 0.0, 0.0
-        network.train()
+        loss_sum, left, sums = 0.0, len(valid), torch.zeros(2, device=device)
+        network.train()  # dropout and batch normalization as they are in training
         for inputs, targets in train_loader:
-            inputs, targets = inputs.to(device), targets.to(device)
+            inputs, targets = move((inputs, targets), device)
             loss = compute_loss(network(inputs), targets)
             optimizer.zero_grad()
             loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             loss_sum += loss.detach()
-        network.eval()
+        network.eval()  # and as they are in use
         with torch.no_grad():
             for inputs, targets in valid_loader:
-                inputs, targets = inputs.to(device), targets.to(device)
-                measure_sum += measure(network(inputs), targets)
+                inputs, targets = move((inputs, targets), device)
+                sums += validate(network(inputs), targets, min(batch, left))
+                left -= batch
+        valid_loss, mean = (sums / len(valid)).tolist()
 
-        state = {"epochs": epoch + 1, "network": network.state_dict()}
-        state["optimizer"] = optimizer.state_dict()
+        scheduler.step(valid_loss)  # a smaller lr after three epochs without progress
+        weights = network.state_dict()
+        if valid_loss == scheduler.best:  # the lowest so far
+            best = {name: each.to("cpu", copy=True) for name, each in weights.items()}
+        state = {"epochs": epoch + 1, "network": weights, "best": best}
+        state |= {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
         save_checkpoint(state, args.checkpoint)
-        loss, mean = float(loss_sum) / len(train_loader), float(measure_sum) / len(valid)
+        loss = float(loss_sum) / len(train_loader)
         result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
 

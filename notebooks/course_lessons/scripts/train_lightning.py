@@ -4,11 +4,13 @@ import argparse
 import os
 import sys
 import time
-from contextlib import suppress
+import warnings
+import zipfile
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, random_split
 
 try:
@@ -44,7 +46,11 @@ def load_data(limit):
     return random_split(data, [len(data) - held_out, held_out], seed)
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. A measure is the sum over a batch.
+# Makes a list of samples a batch (inputs, targets). Write your own to pad sentences.
+collate = torch.utils.data.default_collate
+
+
+# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
         raise TypeError("The targets are not class numbers: write their own loss here.")
@@ -52,7 +58,7 @@ def compute_loss(scores, labels):
 
 
 def measure(scores, labels):
-    return (scores.argmax(1) == labels).sum()
+    return (scores.argmax(1) == labels).float().mean()
 
 
 MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
@@ -65,18 +71,34 @@ class Training(pl.LightningModule):
         self.network = Network()
 
     def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=self.hparams.lr)
+        optimizer = torch.optim.AdamW(self.parameters(), self.hparams.lr, weight_decay=0.01)
+        scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=2, threshold=0)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "monitor": "valid_loss"},
+        }
+
+    def lr_scheduler_step(self, scheduler, metric):
+        pass  # Lightning asks after the checkpoint is saved, which is too late for --resume
+
+    def on_train_epoch_end(self):
+        self.lr_schedulers().step(self.trainer.callback_metrics["valid_loss"])
 
     def training_step(self, batch, index):
         inputs, targets = batch
         loss = compute_loss(self.network(inputs), targets)
-        self.log("loss", loss, on_step=False, on_epoch=True, sync_dist=True)
+        how = {"on_step": False, "on_epoch": True, "sync_dist": True, "batch_size": 1}
+        self.log("loss", loss, **how)  # all batches have the same size
         return loss
 
     def validation_step(self, batch, index):
         inputs, targets = batch
-        mean = measure(self.network(inputs), targets) / len(targets)
-        self.log("measure", mean, sync_dist=True, batch_size=len(targets))
+        outputs, loader = self.network(inputs), self.trainer.val_dataloaders
+        left = len(loader.sampler) - index * loader.batch_size
+        how = {"sync_dist": True, "batch_size": min(left, loader.batch_size)}
+        self.log("valid_loss", compute_loss(outputs, targets), **how)
+        means = torch.as_tensor(measure(outputs, targets), device=self.device)
+        self.log("measure", means.float().mean(), **how)
 
 
 class Epochs(pl.Callback):
@@ -114,11 +136,17 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
                 os.remove(f"{path}.new")
 
     def load_checkpoint(self, path, *_, **__):
-        with suppress(Exception):  # what torch raises of a torn or foreign file
+        try:
+            with zipfile.ZipFile(path) as parts:
+                if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
+                    raise ValueError("compressed")  # torch does not: could fill the memory
             state = torch.load(path, map_location="cpu", weights_only=True)
             if "pytorch-lightning_version" in state or str(path).endswith(".temp.ckpt"):
                 return state  # the second is what ddp_spawn's ranks hand back
-        sys.exit(f"{path} is not a whole checkpoint of Lightning: omit --resume")
+            raise ValueError("no version of Lightning")
+        except Exception as error:  # torch raises many kinds for torn and foreign files
+            why = f"is not a whole checkpoint of Lightning ({error!r:.80})"
+            sys.exit(f"{path} {why}: omit --resume")
 
 
 def main():
@@ -136,34 +164,44 @@ def main():
     args = parser.parse_args()
     if min(args.epochs, args.batch, args.images - 1) < 1 or not 0 < args.lr < 1000:
         parser.error("--epochs and --batch start at 1, --images at 2, and --lr above 0")
-    if os.path.isdir(args.checkpoint) or not args.checkpoint.endswith(".ckpt"):
-        parser.error(f"--checkpoint {args.checkpoint} must be a file that ends in .ckpt")
-
+    there = os.path.exists(args.checkpoint)
+    if (there and not os.path.isfile(args.checkpoint)) or args.checkpoint[-5:] != ".ckpt":
+        parser.error(f"--checkpoint {args.checkpoint!r} must be a file that ends in .ckpt")
     folder, name = os.path.split(os.path.abspath(args.checkpoint))
-    saving = pl.callbacks.ModelCheckpoint(
-        folder,
-        name.removesuffix(".ckpt"),
-        save_on_train_epoch_end=True,  # when the epoch counts as done
-        enable_version_counter=False,  # one file
-    )
+    try:
+        os.makedirs(folder, exist_ok=True)
+        open(args.checkpoint + ".new", "wb").close()  # not after the first epoch
+        os.remove(args.checkpoint + ".new")
+    except (OSError, ValueError) as error:
+        sys.exit(f"--checkpoint {args.checkpoint!r} cannot be written: {error}")
+    warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
+
+    save = pl.callbacks.ModelCheckpoint
+    name = name.removesuffix(".ckpt")
+    # The last one is saved when its epoch counts as done, in one file.
+    last = save(folder, name, save_on_train_epoch_end=True, enable_version_counter=False)
+    best = save(folder, f"{name}-best", monitor="valid_loss", save_on_train_epoch_end=True)
     trainer = pl.Trainer(
         accelerator=args.accelerator,
         devices=args.devices,
         strategy=args.strategy,
         precision=args.precision,
         max_epochs=args.epochs,
-        callbacks=[saving, Epochs()],
+        gradient_clip_val=1.0,
+        callbacks=[last, best, Epochs()],
         plugins=[Checkpoints()],
         num_sanity_val_steps=0,
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    there = os.path.exists(args.checkpoint)
     if there and not args.resume and trainer.is_global_zero:
-        kept = f"{args.checkpoint}.{os.path.getmtime(args.checkpoint):.0f}"
-        os.replace(args.checkpoint, kept)
-        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+        number = 1
+        while os.path.lexists(f"{args.checkpoint}.{number}"):
+            number += 1
+        kept = f"{args.checkpoint}.{number}"
+        os.rename(args.checkpoint, kept)
+        print(f"a new run without --resume; the last checkpoint is now {kept}")
 
     torch.manual_seed(0)
     training = Training(args.lr)
@@ -171,8 +209,9 @@ def main():
     batch = min(args.batch, len(train)) // trainer.world_size
     if batch < 1:
         raise SystemExit(f"--batch {args.batch} is less than one sample for each device")
-    train_loader = DataLoader(train, batch, shuffle=True, drop_last=True)
-    valid_loader = DataLoader(valid, batch)
+    config = {"batch_size": batch, "collate_fn": collate}
+    train_loader = DataLoader(train, shuffle=True, drop_last=True, **config)
+    valid_loader = DataLoader(valid, **config)
     saved = args.checkpoint if there and args.resume else None
     trainer.fit(training, train_loader, valid_loader, ckpt_path=saved)
 

@@ -76,7 +76,7 @@ def test_on_cards_not_fitted_half_are_within_115_and_nine_in_ten_within_160(devi
     [
         ("RTX 3090", "RTX 4090", "2.4.0", "2.4.0", 1.25),
         ("RTX 3090", "RTX 5090", "2.4.0", "2.9.1", 1.25),
-        # Not reached between cards that were both not fitted on; lesson 7 says so.
+        # Not reached between cards that were both not fitted on.
         ("RTX 4090", "RTX 5090", "2.9.1", "2.9.1", 1.35),
         ("RTX 5090", "RTX PRO 6000 Max-Q", "2.9.1", "2.9.1", 1.35),
     ],

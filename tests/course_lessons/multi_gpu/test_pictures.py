@@ -3,9 +3,14 @@
 import io
 
 import pytest
+import torch
 from course_lessons.multi_gpu.pictures import (
+    CALCULATES_MS,
+    EXCHANGES_MS,
+    draw_collectives,
     draw_published_scaling,
-    follow_piece,
+    draw_step,
+    sums_of,
 )
 from PIL import Image
 
@@ -22,8 +27,20 @@ def test_the_published_scaling_says_its_speeds_in_words():
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
-def test_a_piece_is_whole_after_all_ranks_but_one_have_sent_it_and_everywhere_after_as_many(ranks):
-    assert follow_piece(0, ranks) == [1] * ranks
-    assert follow_piece(ranks - 1, ranks) == list(range(1, ranks + 1))
-    assert follow_piece(2 * ranks - 3, ranks).count(ranks) == ranks - 1
-    assert follow_piece(2 * (ranks - 1), ranks) == [ranks] * ranks
+def test_the_two_halves_of_an_all_reduce_give_each_rank_one_sum_and_then_all(ranks):
+    """As the documentation of NCCL defines them: rank k gets piece k, and then every piece."""
+    scattered = torch.tensor(sums_of("reduce-scatter", ranks))
+    assert torch.equal(scattered, ranks * torch.eye(ranks, dtype=torch.long))
+    gathered = torch.tensor(sums_of("all-gather", ranks))
+    assert torch.equal(gathered, scattered.sum(0).expand(ranks, ranks))
+    assert "each rank has the sum of one piece" in draw_collectives().alt
+
+
+def test_the_recorded_step_shows_an_exchange_that_the_gpu_waits_for_and_one_that_it_does_not():
+    def alone_ms(exchange):
+        start, end = exchange
+        computed = [min(end, b) - max(start, a) for a, b in CALCULATES_MS]
+        return end - start - sum(max(0, each) for each in computed)
+
+    assert alone_ms(EXCHANGES_MS[0]) > 8 and alone_ms(EXCHANGES_MS[-1]) == 0
+    assert "11 ms" in draw_step().alt

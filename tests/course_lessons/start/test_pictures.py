@@ -32,4 +32,16 @@ def test_the_title_of_ones_own_times_is_the_gain_if_there_is_an_accelerator():
     alone = draw_own_times({"this CPU": timing(10)}, 16).alt
     assert "Your CPU takes 83.3 min for this job" in alone
     assert "this CPU, measured 83.3 min" in alone
-    assert "busy" not in alone
+    assert "Busy" not in alone
+
+
+def test_an_unreliable_time_is_neither_a_title_nor_a_label():
+    slow = timing(50_000 / 3_762, "other programs used the processor")
+    for timings in ({"this CPU": slow}, {"this CPU": slow, "T4": timing(400)}):
+        said = draw_own_times(timings, 16).alt
+        assert said.startswith("Busy machine: run this cell again")
+        assert "this CPU, measured unreliable: run again" in said and "62.7" not in said
+
+
+def test_a_long_job_is_given_in_hours():
+    assert "Your CPU takes 16.8 h for this job" in draw_own_times({"CPU": timing(0.825)}, 16).alt

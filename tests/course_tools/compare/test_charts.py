@@ -1,4 +1,4 @@
-"""The pictures of lesson 6, looked at as pixels and as words."""
+"""The pictures of a comparison, looked at as pixels and as words."""
 
 import dataclasses
 import io

@@ -19,6 +19,7 @@ from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded
 from course_utils.devices import Device
+from course_utils.timing import using_threads
 
 CPU = Device("cpu", 0, "a cpu")
 GPU = Device("cuda", 0, "a gpu of this test")
@@ -336,14 +337,95 @@ def test_a_tpu_that_can_no_longer_be_started_is_left_out_with_a_warning(monkeypa
         contestants(["xla"])
 
 
-@pytest.mark.parametrize("answer", [None, {"loss": torch.ones(())}, (torch.ones(2), torch.ones(3))])
-def test_an_answer_that_is_no_numbers_is_refused_with_what_to_return(answer):
-    with pytest.raises(
-        TypeError, match=r"'work' answered with (NoneType|dict|tuple)\. Return a tensor"
-    ):
-        compare_devices(Workload("work", lambda **asked: lambda: answer), [1], ["cpu"], max_s=0.01)
+@pytest.mark.parametrize(
+    "answer",
+    [0.5, 3, {"loss": torch.ones(()), "right": 2}, (torch.ones(2), [torch.ones(3)]), torch.ones(0)],
+)
+def test_an_answer_may_be_a_number_or_a_nest_of_tensors(answer):
+    work = Workload("work", lambda **asked: lambda: answer)
+    assert compare_devices(work, [1], ["cpu"], max_s=0.01).measurements
 
 
-def test_numbers_that_were_drawn_on_the_device_get_the_advice_to_draw_them_on_the_cpu(gpu):
-    with pytest.raises(WrongAnswer, match="draw them on the CPU, and move them"):
+def test_each_part_of_a_nested_answer_is_compared(gpu):
+    def build(size, device, precision):
+        return lambda: {"loss": 1.0, "accuracy": 0.5 if device.kind == "cpu" else 0.25}
+
+    with pytest.raises(WrongAnswer, match=r"differ by 0\.5 of the largest"):
+        compare_devices(Workload("work", build), [1], [gpu], max_s=0.01)
+
+
+def test_work_without_an_answer_is_timed_with_a_warning_that_nothing_was_compared():
+    work = Workload("work", lambda **asked: lambda: None)
+    with pytest.warns(UserWarning, match="nobody knows whether the devices agree"):
+        assert compare_devices(work, [1], "cpu", max_s=0.01).measurements
+
+
+def test_an_answer_of_another_type_is_refused_with_what_to_return():
+    with pytest.raises(TypeError, match=r"'work' answered with set\. Return a tensor or a number"):
+        compare_devices(Workload("work", lambda **asked: lambda: {1}), [1], ["cpu"], max_s=0.01)
+
+
+def test_numbers_that_a_device_draws_otherwise_get_the_advice_what_to_do(gpu):
+    with pytest.raises(WrongAnswer, match="set dropout=0 for the comparison"):
         compare_devices(answering([0.1, 0.2], [0.7, 0.4]), [1], [CPU, gpu], max_s=0.01)
+
+
+class Lstm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = torch.nn.LSTM(8, 8, 2, dropout=0.2)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+NETWORKS = {
+    "dropout": lambda: torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5)),
+    "transformer": lambda: torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1),
+    "lstm": Lstm,
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_with_dropout_draws_the_same_masks_for_each_contestant(name):
+    def work(size, device):
+        network = NETWORKS[name]().to(device)
+        sgd = torch.optim.SGD(network.parameters(), 0.1)
+
+        def step():
+            loss = network(torch.rand(4, size, 8, device=device)).square().mean()
+            loss.backward()
+            sgd.step()
+            return loss
+
+        return step
+
+    with using_threads(2):
+        found = compare_devices(work, [4], "cpu", max_s=0.01)
+    assert [one.threads for one in found.measurements] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda size: torch.ones, r"takes \(size\), but is called as work\(size, device\)"),
+        (lambda device, size: torch.ones, r"takes \(device, size\): swap them"),
+        (Workload("w", lambda size: torch.ones), r"is called as build\(device=\.\.\., size="),
+        (3, "'int' is no workload: pass a function"),
+    ],
+)
+def test_work_with_other_parameters_is_refused_in_words(work, words):
+    with pytest.raises(TypeError, match=words):
+        compare_devices(work, [1], "cpu", max_s=0.01)
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [1, -2], [1.5], 0, ["8"]])
+def test_sizes_that_are_none_are_refused(sizes):
+    with pytest.raises(ValueError, match="it has to list whole numbers of at least 1"):
+        compare_devices(PRODUCT, sizes, "cpu")
+
+
+def test_no_device_at_all_is_refused_and_nothing_measured_has_no_verdict():
+    with pytest.raises(ValueError, match="devices is empty"):
+        compare_devices(PRODUCT, [1], [])
+    assert Result().verdict() == ""

@@ -191,3 +191,8 @@ def test_rounds_that_do_not_belong_together_are_refused():
         ValueError, match="a ratio needs the same rounds of both, but got 2 and 3 of them"
     ):
         ratio_of_rounds([1, 2], [1, 2, 3])
+
+
+def test_a_timed_call_names_its_device_as_every_other_function_does():
+    calls = {"a": TimedCall(list, "cpu"), "b": TimedCall(list, "cpu")}
+    assert time_together(calls, device="cpu", max_s=0.001).timings["a"].blocks_s

@@ -117,7 +117,7 @@ def test_where_there_is_no_card_the_fix_is_one_for_the_host(host_kind, cause, wo
         assert found.cause == cause and word in found.fix
 
 
-@pytest.mark.parametrize("value", ["", "-1", "7", "GPU-ffff"])
+@pytest.mark.parametrize("value", ["", "-1", "1", "7", "GPU-ffff"])
 def test_every_value_that_shows_no_card_hides_it(value):
     driver = {
         "version": "575.57",
@@ -632,3 +632,195 @@ def test_what_was_found_decides_the_cause_in_the_other_kinds_too(kind, told, cau
     probes = {kind: told} if told else on_cuda().probes
     found = find_cause(kind, Evidence("computer", TORCH, probes, graphics=CARD))
     assert found.cause == cause and word in found.why, found
+
+
+COUNT = (
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions "
+    "before calling NumCudaDevices() that might have already set an error? Error "
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "machine", "cause", "advice"),
+    [
+        # NVIDIA/warp 219: no card and no driver is at fault
+        (
+            "34: CUDA driver is a stub library",
+            {"variables": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs:/usr/lib"}},
+            "driver-stub",
+            "Take /usr/local/cuda/lib64/stubs out of LD_LIBRARY_PATH",
+        ),
+        ("34: CUDA driver is a stub library", {"container": True}, "driver-stub", "Dockerfile"),
+        # jhj0517/Whisper-WebUI 279; NVIDIA/nvidia-container-toolkit 520
+        (
+            "500: named symbol not found",
+            {"wsl": True, "container": True},
+            "driver-part-missing",
+            "Update Docker Desktop",
+        ),
+        ("500: named symbol not found", {"wsl": True}, "driver-part-missing", "inside WSL"),
+        (
+            "500: named symbol not found",
+            {"container": True},
+            "driver-part-missing",
+            "NVIDIA Container Toolkit",
+        ),
+        ("500: named symbol not found", {}, "driver-part-missing", "two versions"),
+        # pytorch/pytorch 35710, gpustack/gpustack 1254
+        ("802: system not yet initialized", {}, "fabric-manager", "nvidia-fabricmanager"),
+        (
+            "304: OS call failed or operation not supported on this OS",
+            {},
+            "os-refused",
+            "ulimit -a",
+        ),
+        (
+            "304: OS call failed or operation not supported on this OS",
+            {"wsl": True, "container": True},
+            "os-refused",
+            "Docker Desktop",
+        ),
+        ("805: MPS client failed to connect to the MPS control daemon", {}, "mps-server", "quit"),
+        (
+            "3: initialization error",
+            {"variables": {"LD_PRELOAD": "/x.so"}},
+            "driver-error",
+            "here: LD_PRELOAD",
+        ),
+        (
+            "3: initialization error",
+            {"container": True},
+            "driver-error",
+            "outside of the container",
+        ),
+        ("3: initialization error", {"wsl": True}, "driver-error", "wsl --update"),
+        # easydiffusion/easydiffusion 134
+        (
+            "803: system has unsupported display driver / cuda driver combination",
+            {},
+            "driver-mismatch",
+            "after an update",
+        ),
+    ],
+)
+def test_an_error_with_a_number_gets_the_cure_that_the_machine_decides(
+    error, machine, cause, advice
+):
+    driver = {**H200, "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
+    found = on_nvidia({"error": COUNT + error}, driver=driver, **machine)
+    assert found.cause == cause and advice in found.fix and error in found.why
+    assert cause == "driver-mismatch" or "Restart the machine" not in found.fix
+
+
+JETSON = {"jetson": "Jetson (R35)"}
+ORIN = {
+    "archs": ["sm_80", "sm_90", "sm_100"],
+    "cuda:0": {"name": "Orin", "capability": [8, 7]},
+}
+ORIN_SMI = Outcome("ok", output="Orin (nvgpu)")
+
+
+@pytest.mark.parametrize(
+    ("told", "kernel", "more"),
+    # pinokiocomputer/pinokio 1027, dusty-nv/jetson-inference 1932: JetPack 5 has no nvidia-smi
+    [
+        (NO_LIBRARY, None, {**JETSON, "torch": Package("2.9.0+cpu")}),
+        ({"error": OLD_DRIVER}, None, JETSON),
+        ({}, None, {"smi": ORIN_SMI, "torch": Package("2.9.0+cpu")}),
+        (ORIN, NO_KERNEL, {"smi": ORIN_SMI}),
+    ],
+)
+def test_a_jetson_is_sent_to_its_own_build_and_never_to_a_servers(told, kernel, more):
+    found = on_nvidia(told, kernel=kernel, **more)
+    assert found.cause == "jetson-build" and "JetPack" in found.fix
+    assert "--torch-backend" not in found.fix and "nvidia.com/drivers" not in found.fix
+
+
+def test_a_jetson_whose_memory_is_full_or_that_works_is_left_with_its_build():
+    found = on_nvidia(ORIN, kernel="CUDA error: out of memory", **JETSON)
+    assert found.cause == "out-of-memory"
+    ran = {"cuda": Outcome("ok", {}, ({"device": "cuda:0"},))}
+    assert find_cause("cuda", Evidence("computer", TORCH, ran, **JETSON)).cause == "works"
+
+
+@pytest.mark.parametrize(
+    ("value", "output", "cause"),
+    # what torch 2.9.0 prints before it aborts
+    [
+        ("max_split_size_mb:abc", "  what():  stoull", "allocator-setting"),
+        ("foo:1", "  what():  Unrecognized CachingAllocator option: foo", "allocator-setting"),
+        (
+            "backend:native",
+            "Warning: PYTORCH_CUDA_ALLOC_CONF is deprecated, use PYTORCH_ALLOC_CONF instead",
+            "died",
+        ),
+    ],
+)
+def test_a_setting_that_torchs_allocator_refuses_is_named_and_a_good_one_is_not(
+    value, output, cause
+):
+    outcome = Outcome("killed", {"step": "importing torch"}, (), "SIGABRT", output)
+    variables = {"PYTORCH_CUDA_ALLOC_CONF": value}
+    evidence = Evidence("computer", TORCH, {"cpu": outcome}, variables=variables)
+    found = find_cause("cpu", evidence)
+    assert found.cause == cause and (value in found.why) is (cause == "allocator-setting")
+
+
+@pytest.mark.parametrize(
+    ("torch", "step", "words", "cause"),
+    [
+        # pytorch/pytorch 73534 and 53738
+        (ROCM, "starting CUDA", "hipErrorNoBinaryForGpu: Unable to find code object for all", ""),
+        (ROCM, "starting CUDA", "guarantee(false && \"Coudn't find binary for current devices", ""),
+        (ROCM, "a copy on cuda:0", "HIP error: no kernel image is available", ""),
+        (TORCH, "a copy on cuda:0", "CUDA error: out of memory", "out-of-memory"),
+    ],
+)
+def test_the_words_before_an_abort_are_read_for_every_maker(torch, step, words, cause):
+    outcome = Outcome("killed", {"step": step}, (), "SIGABRT", f"{words}\nAborted (core dumped)")
+    found = find_cause("cuda", Evidence("computer", torch, {"cuda": outcome}, graphics=RADEON))
+    assert found.cause == (cause or "amd-card-not-built") and words in found.why
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "cause"),
+    [
+        ("xla", "The TPU is already in use by process with pid 77", "held"),
+        ("xla", "open(/dev/accel0): Operation not permitted", "not-permitted"),
+        ("xpu", "UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", "out-of-memory"),
+        ("mps", "MPS backend out of memory", "out-of-memory"),
+    ],
+)
+def test_an_abort_of_another_kind_is_judged_by_its_words_too(kind, words, cause):
+    outcome = Outcome("killed", {"step": "a copy", "available": True}, (), "SIGABRT", words)
+    other = Package("2.8.0")  # of torch_xla: another minor version is not the cause
+    torch = replace(TORCH, xpu=True)
+    graphics = [("0x8086", "0x56a0")]
+    evidence = Evidence("computer", torch, {kind: outcome}, torch_xla=other, graphics=graphics)
+    assert find_cause(kind, evidence).cause == cause
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["KeyError: 'getpwuid(): uid not found: 1001'", "OSError: No username set in the environment"],
+)
+def test_a_user_without_a_name_is_told_to_take_one(error):
+    """What `docker run --user 1001` gets from torch_xla 2.9 (Python 3.11, and 3.13's words)."""
+    told = Outcome("ok", {"step": "importing torch_xla", "error": error})
+    found = find_cause("xla", Evidence("computer", TORCH, {"xla": told}, torch_xla=TORCH))
+    assert found.cause == "user-without-name" and "export USER=me" in found.fix
+
+
+def test_a_driver_that_answers_only_by_its_tool_lacks_the_part_that_computes():
+    smi = Outcome("ok", output="NVIDIA H200")
+    found = on_nvidia(NO_LIBRARY, smi=smi)
+    assert found.cause == "compute-part-missing"
+    assert "/usr/lib/wsl/lib" in on_nvidia(NO_LIBRARY, smi=smi, wsl=True).fix
+
+
+@pytest.mark.parametrize(("working", "cause"), [(True, "slow"), (False, "hangs")])
+def test_a_probe_that_was_still_computing_is_slow_and_one_that_waited_hangs(working, cause):
+    outcome = Outcome("timed out", {"step": "a sum"}, limit_s=10, working=working)
+    found = find_cause("cpu", Evidence("computer", TORCH, {"cpu": outcome}))
+    assert found.cause == cause and "--limit" in found.fix
+    assert found.works == ("not known" if working else "no")

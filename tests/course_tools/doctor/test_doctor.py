@@ -25,7 +25,7 @@ from stand_ins import (
     stub_smi,
 )
 
-from course_tools.doctor.diagnosis import diagnose
+from course_tools.doctor.diagnose import diagnose
 
 pytestmark = needs_linux
 
@@ -286,8 +286,32 @@ def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_
     }
     command = [sys.executable, *doctor(bare), "--require", "cuda"]
     done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
-    assert b"no-driver" in done.stdout and b"<script>" in done.stdout and done.returncode == 1
+    assert (
+        b"compute-part-missing" in done.stdout
+        and b"<script>" in done.stdout
+        and done.returncode == 1
+    )
     assert b"\x1b" not in done.stdout and done.stdout.isascii()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("form", ["--report", "--json"])
+def test_no_form_of_the_report_shows_variables_that_it_does_not_need(form):
+    secrets = {
+        "NVIDIA_API_KEY": "SECRET123",
+        "LD_SDK_KEY": "SECRET123",
+        "TPU_WORKER_HOSTNAMES": "10.1.2.3",
+        "COURSE_TOKEN": "SECRET123",
+        "XLA_FLAGS": "--dump=/scratch/SECRET123/x",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "course_tools.doctor", "--require", "mps", form],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **secrets},
+    )
+    assert "XLA_FLAGS" in done.stdout
+    assert not [word for word in ("SECRET123", "10.1.2.3", "_KEY") if word in done.stdout]
 
 
 @pytest.mark.process

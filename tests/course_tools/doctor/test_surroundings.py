@@ -80,3 +80,23 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
     monkeypatch.syspath_prepend(str(tmp_path))
     package = read_package("some_torch")
     assert package.xpu is xpu and package.shadow == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"etc/nv_tegra_release": "# R36 (release), REVISION: 3.0, GCID: 1"}, "Jetson (R36)"),
+        ({"proc/version": "Linux version 5.15.136-tegra (buildbrain@b)"}, "Jetson"),
+        ({"proc/device-tree/model": "NVIDIA Jetson AGX Orin Developer Kit\0"}, "Jetson"),
+        ({"proc/device-tree/model": "NVIDIA Jetson AGX Thor Developer Kit\0"}, ""),
+        ({"proc/version": "Linux version 6.8.0-nvidia (buildd@b)"}, ""),
+    ],
+)
+def test_a_jetson_is_known_by_its_release_its_board_or_its_kernel(
+    files, found, tmp_path, monkeypatch
+):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(surroundings.machine, "ROOT", tmp_path)
+    assert surroundings.jetson() == found

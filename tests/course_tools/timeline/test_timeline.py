@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.profiler import record_function
 
-from course_tools.timeline.timeline import Timeline, timeline
+from course_tools.timeline.bottleneck import bottleneck_of
+from course_tools.timeline.timeline import Timeline, lanes_of, timeline
 
 
 def names(lane):
@@ -108,3 +109,118 @@ def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
 def test_a_device_that_is_not_here_is_an_error():
     with pytest.raises(RuntimeError, match="'cuda:99' was requested"):
         timeline(lambda: None, device="cuda:99")
+
+
+def event(name, start, duration, tid=7, category="cpu_op", pid=7):
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": start,
+        "dur": duration,
+    }
+
+
+def shown(lane):
+    return [(span.name, round(span.start_s * 1e6), round(span.end_s * 1e6)) for span in lane]
+
+
+# What a GPU adds to a trace: kernels and copies on streams, and the driver's calls on the host.
+GPU = [
+    event("forward", 100, 30, category="user_annotation"),
+    event("aten::mm", 102, 10),
+    event("cudaLaunchKernel", 104, 5, category="cuda_runtime"),
+    event("ampere_sgemm_128x64_nn", 120, 50, tid=7, category="kernel", pid=0),
+    event("Memcpy HtoD (Pinned -> Device)", 125, 20, tid=20, category="gpu_memcpy", pid=0),
+    event("aten::item", 150, 45),
+    event("cudaStreamSynchronize", 152, 40, category="cuda_runtime"),
+    event("forward", 118, 54, category="gpu_user_annotation", pid=0),
+    event("PyTorch Profiler (0)", 0, 500, tid="PyTorch Profiler", category="Trace", pid="Spans"),
+]
+
+
+MAIN = {7: "MainThread"}
+
+
+def test_host_copies_and_streams_have_a_lane_each():
+    assert [(lane.name, lane.kind) for lane in lanes_of(GPU, MAIN)] == [
+        ("host", "host"),
+        ("launches", "launches"),
+        ("copies", "copies"),
+        ("stream 7", "device"),
+    ]
+
+
+def test_lanes_of_a_second_gpu_say_whose_they_are():
+    twins = [{**each, "pid": 1} for each in GPU if each["pid"] == 0]
+    names = [lane.name for lane in lanes_of(GPU + twins, MAIN)]
+    assert sorted(names[2:]) == ["GPU 0 copies", "GPU 0 stream 7", "GPU 1 copies", "GPU 1 stream 7"]
+
+
+def test_times_begin_with_the_first_event_and_nested_operations_are_left_out():
+    host, _, copies, stream = lanes_of(GPU, MAIN)
+    assert shown(host.named) == [("forward", 0, 30)]
+    assert shown(host.work)[0] == ("aten::mm", 2, 12)
+    assert shown(copies.work) == [("Memcpy HtoD (Pinned -> Device)", 25, 45)]
+    assert shown(stream.work) == [("ampere_sgemm_128x64_nn", 20, 70)]
+
+
+def test_waiting_for_the_device_is_no_work():
+    host = lanes_of(GPU, MAIN)[0]
+    assert shown(host.waits) == [("cudaStreamSynchronize", 52, 92)]
+    assert shown(host.work)[1:] == [("aten::item", 50, 52), ("aten::item", 92, 95)]
+
+
+def test_a_thread_is_drawn_as_what_its_name_says():
+    events = [
+        event("matmul", 0, 1, tid=8),
+        event("copy_", 0, 1, tid=9),
+        event("launch", 0, 1, tid=10),
+    ]
+    names = {8: "device (rehearsal)_0", 9: "copies (rehearsal)", 10: "MainThread"}
+    lanes = lanes_of(events, names)
+    assert [lane.name for lane in lanes] == ["host", "copies (rehearsal)", "device (rehearsal)"]
+
+
+def test_a_trace_without_work_has_no_lanes():
+    assert lanes_of(GPU[-1:], MAIN) == ()
+
+
+def test_two_threads_of_one_name_are_two_lanes():
+    events = [event("aten::mm", 0, 10, tid=8), event("aten::add", 2, 3, tid=9)]
+    lanes = lanes_of(events, {8: "worker", 9: "worker"})
+    assert [(lane.name, shown(lane.work)) for lane in lanes] == [
+        ("worker", [("aten::mm", 0, 10)]),
+        ("worker", [("aten::add", 2, 5)]),
+    ]
+
+
+def test_kernels_of_nccl_are_a_lane_of_their_own():
+    exchange = event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 130, 9, category="kernel", pid=0)
+    lanes = {lane.kind: lane for lane in lanes_of([*GPU, exchange], MAIN)}
+    assert lanes["exchange"].name == "NCCL" and shown(lanes["exchange"].work)[0][1:] == (30, 39)
+    assert [span.name for span in lanes["device"].work] == ["ampere_sgemm_128x64_nn"]
+
+
+def test_a_copy_that_the_host_waits_for_is_no_work_of_the_host():
+    pageable = event("cudaMemcpyAsync", 200, 30, category="cuda_runtime")
+    host = lanes_of([*GPU, pageable], MAIN)[0]
+    assert shown(host.waits)[-1] == ("cudaMemcpyAsync", 100, 130)
+
+
+def test_the_picture_and_the_verdict_agree_on_what_the_device_did():
+    steps = [event("ProfilerStep#1", 0, 1000, category="user_annotation")]
+    work = [
+        event("Memset (Device)", 0, 400, category="gpu_memset", pid=0),
+        event("Memcpy DtoD (Device -> Device)", 400, 400, category="gpu_memcpy", pid=0),
+        event("sgemm", 800, 10, category="kernel", pid=0),
+    ]
+    trace = {"traceEvents": steps + work}
+    (lane,) = Timeline.of_trace(trace).lanes
+    found = bottleneck_of(trace)
+    assert (lane.kind, lane.busy_s) == ("device", pytest.approx(810e-6))
+    assert found.parts_s["memory"] == pytest.approx(800e-6)
+    assert found.parts_s["arithmetic"] == pytest.approx(10e-6)
+    assert found.operations == 3 and found.parts_s["copies"] == 0

@@ -16,6 +16,7 @@ WRONG = {
         ("my_script = 3", "the text of the script"),
         ("my_script = guarded", "cannot be found"),
         ("my_script = moved", "starts children"),
+        ("my_script = guarded.replace('spawn', 'fork')", "does not survive"),
         ("my_script = 'print(1)'", "when it is only imported"),
         ("my_script = ''", "should print a line"),
     ],
@@ -33,6 +34,8 @@ RIGHT = {
     "guard": [
         "my_script = guarded.replace(function, '').replace('def start', "
         "f'{outside}\\n\\n\\ndef start')",
+        "my_script = guarded.replace(function, '').replace('def start', "
+        "f'{outside}\\n\\n\\ndef start').replace('spawn', 'forkserver')",
     ],
     "places": ["my_numbers = [3 * 4, 1536 / 12, 6 - 4]"],
 }

@@ -41,6 +41,7 @@ RIGHT = {
             before="model.zero_grad(set_to_none=False)", steps="loss.backward(); optimizer.step()"
         ),
         epoch(add="loss.detach() * len(inputs)"),
+        epoch(add="len(inputs) * loss.detach().item()", result="total / 19"),
     ],
     "overhead": [
         """
@@ -59,6 +60,12 @@ WRONG = {
         (epoch().replace("in batches:", "in batches[:-1]:"), "The weights are wrong"),
         (epoch(add="loss.item()", result="total / len(batches)"), "weight each loss"),
         (epoch(add="loss * len(inputs)"), "still holds the graph"),
+        (epoch(add="loss * len(inputs)", end="total = total.item()"), "holds the graph"),
+        (
+            epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"),
+            "not between backward and step",
+        ),
+        (epoch(add="loss.item()"), "divides twice"),
         (epoch(result="total"), "not the mean loss of the samples"),
     ],
     "overhead": [

@@ -3,11 +3,7 @@
 CONTEXT = """
 # Neither Darts nor a clock is needed to judge a choice.
 def step_s(batch, **device):
-    return 0.05, None
-
-
-def making_s(model):
-    return 0.001
+    return 0.05, 0.003, None
 
 
 def estimate_s(model, batch):
@@ -25,12 +21,13 @@ WRONG = {
         ("def my_choice():\n    return 0.05, 0.004, 0.006, 'A100'", "Choose one of"),
         ("def my_choice():\n    return 0, 0.004, 0.006, 'stay'", "above 0"),
     ],
-    "core": [
-        ("my_arguments = {'tpu_cores': [4], 'max_epochs': 3}", "has left the Trainer"),
-        ("my_arguments = {'devices': [3], 'max_epochs': 3}", "asks for a TPU"),
-        ("my_arguments = {'accelerator': 'tpu', 'devices': [4]}", "the fifth one"),
-        ("my_arguments = {'accelerator': 'tpu', 'devices': 4}", "a list says which cores"),
-        ("my_arguments = {'accelerator': 'tpu', 'devices': [3]}", "1,000 epochs"),
+    "stride": [
+        ("my_stride = 1", "at least 5"),
+        ("my_stride = 24", "same hour of the day"),
+        ("my_stride = 168", "same hour of the day"),
+        ("my_stride = 7", "24 of the 168"),
+        ("my_stride = 10", "84 of the 168"),
+        ("my_stride = 5.5", "whole number"),
     ],
 }
 
@@ -39,9 +36,5 @@ RIGHT = {
         "def my_choice():\n    return [0.005, *estimate_s(None, 1), 'measure']",
         "def my_choice():\n    return 0.001, 0.004, 0.006, 'stay'",
     ],
-    "core": [
-        "from course_tools.old_code.trainer_arguments import modernize\n"
-        "my_arguments = modernize({'tpu_cores': [4], 'max_epochs': 3})",
-        "my_arguments = dict(accelerator='tpu', devices=(3,), max_epochs=3)",
-    ],
+    "stride": ["my_stride = 11", "my_stride = 5.0"],
 }

@@ -56,7 +56,7 @@ RIGHT = {
     "timer": [
         timer(result="np.median(readings)", count="5"),
         timer(result="torch.tensor(readings).median()", warm_up="[fn() for _ in range(3)]; wait()"),
-        timer(result="min(readings)"),
+        timer(timed="[fn() for _ in range(3)]; wait()", result="statistics.median(readings) / 3"),
     ],
     "own_step": [
         'my_verdict = [ratio(0.8, 0.9), "a"]',
@@ -74,6 +74,7 @@ WRONG = {
         (timer(warm_up="pass", result="statistics.mean(readings)"), "the first call"),
         (timer(count="1"), "matter of luck"),
         (timer(result="statistics.mean(readings)"), "A median resists it"),
+        (timer(result="min(readings)"), "as in a minimum"),
         (timer().replace("clock()", "time.perf_counter()"), "Read the time from clock()"),
         (timer(result="1000 * statistics.median(readings)"), "your timer says 10"),
         (timer(timed="wait()", warm_up="pass"), "never called fn"),

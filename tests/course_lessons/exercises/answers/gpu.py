@@ -47,7 +47,43 @@ class Mine(nn.Module):
 my_network = (Mine(), torch.ones(4, 3, 32, 32))
 """
 BUFFER = "self.register_buffer('mean', torch.full((3, 1, 1), 127.0))"
+PARAMETER = "self.mean = nn.Parameter(torch.zeros(3, 1, 1))"
 ATTRIBUTE = "self.mean = torch.full((3, 1, 1), 127.0)"
+LISTED = """
+class Several(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(4, 4), nn.Linear(4, 2)]
+
+    def forward(self, inputs):
+        return self.layers[1](self.layers[0](inputs))
+
+
+my_network = (Several(), torch.ones(2, 4))
+"""
+# What reads values, and is right on a GPU: a condition, a mask, lengths, a picture for NumPy.
+READING = """
+class Reading(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.rnn = nn.Linear(4, 4), nn.LSTM(4, 3, batch_first=True)
+
+    def forward(self, inputs, lengths):
+        hidden = self.layer(inputs)
+        self.last = hidden
+        if hidden.max() > 0:
+            hidden = hidden / hidden.max().item()
+        self.picture = hidden.detach().cpu().numpy()
+        packed = nn.utils.rnn.pack_padded_sequence(
+            hidden, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        return self.rnn(packed)[1][0], hidden[hidden > 0]
+
+
+network, example = Reading(), (torch.rand(2, 5, 4), torch.tensor([5, 3]))
+network(*example)
+my_network = (network, example, lambda output: output[0].sum())
+"""
 # What the positional embedding of many a small transformer does wrong: positions on the CPU.
 POSITIONS = """
 class Mine(nn.Module):
@@ -83,8 +119,8 @@ RIGHT = {
     ],
     "moves": [
         MINE.format(mean=BUFFER, noise=THERE),
-        MINE.format(mean="self.mean = nn.Parameter(torch.zeros(3, 1, 1))", noise=THERE),
         "my_network = [nn.LSTM(8, 4), torch.ones(5, 2, 8)]",
+        READING,
         POSITIONS.format(device=", device=words.device"),
         OPERATION.format(
             layer="Linear(4, 4)",
@@ -108,18 +144,29 @@ WRONG = {
         (busy(moves="pass"), "have to be moved"),
         (busy(moves="pixels, labels = to_device((pixels, labels), device)"), "non_blocking=True"),
         (busy(result="float(total)"), "not the mean loss"),
+        (
+            busy(loss="loss", result="total.detach().item() / len(loader)"),
+            "keeps the graph of every batch",
+        ),
+        (
+            busy(after="if torch.cuda.is_available(): torch.cuda.synchronize()"),
+            "synchronize makes the host wait",
+        ),
     ],
     "moves": [
         (MINE.format(mean=ATTRIBUTE, noise=THERE), "`mean` is an ordinary attribute"),
-        (MINE.format(mean=BUFFER, noise="torch.randn(hidden.shape)"), "makes a tensor on the CPU"),
-        (POSITIONS.format(device=""), "makes a tensor on the CPU"),
+        (MINE.format(mean=BUFFER, noise="torch.randn(hidden.shape)"), "torch.randn(hidden.shape)"),
+        (MINE.format(mean=BUFFER, noise="0"), "The noise has gone"),
+        (MINE.format(mean=PARAMETER, noise=THERE), "an optimizer would train it"),
+        (POSITIONS.format(device=""), "self.embedding(torch.arange(8))"),
+        (LISTED, "`layers` holds layers that PyTorch does not see"),
         (
             OPERATION.format(
                 layer="Conv2d(3, 8, 3)",
                 result="self.layer(torch.ones(1, 3, 8, 8))",
                 example="torch.ones(1, 3, 8, 8)",
             ),
-            "makes a tensor on the CPU",
+            "A tensor is on the CPU",
         ),
         (
             OPERATION.format(
@@ -127,9 +174,9 @@ WRONG = {
                 result="self.layer(inputs) @ torch.ones(4, 2)",
                 example="torch.ones(2, 4)",
             ),
-            "makes a tensor on the CPU",
+            "A tensor is on the CPU",
         ),
         ("my_network = nn.Linear(3, 1)", "a network and an example of its input"),
-        ("my_network = nn.Linear(3, 1), (4, 3)", "the example, a tensor"),
+        ("my_network = nn.Linear(3, 1), 'ones'", "the example, a tensor or several"),
     ],
 }

@@ -52,8 +52,8 @@ RIGHT = {
 WRONG = {
     "budget": [
         (step(stride="len(inputs)", size="len(inputs)"), "does not fit"),
-        (step(), "2 times as large"),
-        (step(scale=" * most / len(inputs)"), "short last"),
+        (step(), "multiply each loss by its share"),
+        (step(scale=" * most / len(inputs)"), "short last batch"),
         (
             step(scale=" / len(inputs)"),
             "0.25 times as large as they should be. A mean is divided by its own",
@@ -61,13 +61,13 @@ WRONG = {
         (step(scale=" / most"), "0.5 times as large"),
         (
             step(scale=" * len(x) / len(inputs)", between="model.zero_grad()"),
-            "set them to zero between",
+            "gradients of the last small batch are left",
         ),
         (step(scale=" * len(x) / len(inputs)", after="model.zero_grad()"), "no gradients"),
         (step(stride="2 * most"), "of 8 samples"),
         (AT_THE_END, "activations of 8 samples waited"),
         ("@torch.no_grad()" + step(scale="; loss.requires_grad_()"), "no gradients"),
-        (step(scale=".mul(y.numel() / len(inputs))"), "and by the outputs of each"),
+        (step(scale=".mul(y.numel() / len(inputs))"), "by the 3 outputs of each"),
         (
             "my_step = lambda model, inputs, targets, most: 1",
             "has not called the model as `model(x)`",

@@ -30,6 +30,11 @@ WRONG = {
         ),
         ("my_script = shared", "different weights"),
         ("my_script = exchanged", "Both epochs have the same samples"),
+        (
+            "my_script = told.replace('DistributedSampler(data)', "
+            "'DistributedSampler(data, shuffle=False)')",
+            "let the sampler shuffle",
+        ),
         ("my_script = told.replace('lr=0.1)', 'lr=0.1')", "a rank failed: SyntaxError"),
         ("my_script = told.replace('seen', 'samples')", "keep the lines that fill them"),
         ("my_script = 3", "the text of the script"),

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from course_tools.doctor.causes import find_cause
+from course_tools.doctor.diagnosis import Diagnosis
 from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.packages import Package
-from course_tools.doctor.report import Diagnosis
 from course_tools.doctor.run_child import Outcome
 from course_tools.doctor.surroundings import find_copies
 from course_utils.hardware import KINDS

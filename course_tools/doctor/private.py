@@ -1,0 +1,71 @@
+"""Texts without what a stranger must not read: keys, addresses of inner networks, users' names."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from pathlib import Path
+from typing import Any
+
+HIDDEN = "<hidden>"
+SECRET = "KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|COOKIE"
+# What stands behind a name such as NVIDIA_API_KEY, in a variable, an address or a dictionary.
+_NAMED = re.compile(rf"(?i)([\w.-]*(?:{SECRET})[\w.-]*['\"]?\s*[=:]\s*['\"]?)([^\s'\",;&]+)")
+# "Bearer abc", and a user with a password in an address.
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
+_IN_ADDRESS = re.compile(r"(\w+://)[^\s/@]+(?=@)")
+# Keys as their makers begin them: OpenAI, GitHub, GitLab, Hugging Face, NVIDIA, AWS, Slack,
+# Google, PyPI, npm; and web tokens.
+_BY_BEGINNING = re.compile(
+    r"\b(?:(?:sk|pk|rk|sdk|nvapi|glpat|xox[a-z]|ghp|gho|ghs|ghu|ghr|github_pat|hf|pypi|npm|ya29|key)"
+    r"[-_.][\w.-]{6,}|AKIA\w{12,}|ASIA\w{12,}|AIza[\w-]{20,}|eyJ[\w-]{10,}\.[\w.-]+)"
+)
+# A long run of letters and digits mixed at random; the name of a card (GPU-...) has hyphens.
+_RANDOM = re.compile(r"(?<![\w./-])(?=\w*\d)(?=\w*[A-Za-z])\w{32,}(?![\w./-])")
+# RFC 1918, RFC 3927, RFC 4193 and RFC 4291. Not the end of a version, such as so.10.3.0.86.
+_ADDRESS = re.compile(
+    r"(?<![\w.])(?<!==)(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?![\w.])"
+    r"|(?<![\w:])(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]):[0-9a-f:]*:[0-9a-f]+"
+)
+_HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|intranet|corp|home\.arpa)\b")
+_USER_FOLDER = re.compile(r"((?:^|[/\\])(?:home|users?)[/\\]+)(?!~)[^/\\\s:;,'\"]+", re.IGNORECASE)
+# The second folder of a path below none of these is often a user's or a project's name.
+_SYSTEM = (
+    "app|bin|boot|content|dev|etc|home|kaggle|lib|lib32|lib64|nix|opt|proc|root|run|sbin|snap|srv|"
+    "sys|tmp|usr|Users|var|Applications|Library|System"
+)
+_OTHER_FOLDER = re.compile(rf"(?<![\w./\\~<>-])(/(?!(?:{_SYSTEM})(?![\w.-]))[\w.-]+/)[^/\s:;,'\"]+")
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with its keys, inner addresses and users' folders as "<hidden>".
+
+    The own home folder is written "~", and the own name is hidden wherever it is a folder.
+    """
+    text = _BEARER.sub(HIDDEN, _own_folders(text))
+    for pattern in (_NAMED, _USER_FOLDER, _IN_ADDRESS, _OTHER_FOLDER):
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    for pattern in (_BY_BEGINNING, _RANDOM, _ADDRESS, _HOST):
+        text = pattern.sub(HIDDEN, text)
+    return text
+
+
+def everything_without_secrets(value: Any) -> Any:
+    """Return dictionaries and lists of texts, as JSON has them, without secrets."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, dict):
+        return {key: everything_without_secrets(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [everything_without_secrets(each) for each in value]
+    return value
+
+
+def _own_folders(text: str) -> str:
+    try:
+        home, user = str(Path.home()), getpass.getuser()
+    except (RuntimeError, KeyError, OSError):  # a user without a name
+        return text
+    if len(home) > 1:  # a container may have given this user the home folder "/"
+        text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?![\w.-])", "~", text)
+    return re.sub(rf"([/\\]){re.escape(user)}(?=[/\\:;,'\"\s]|$)", rf"\1{HIDDEN}", text)

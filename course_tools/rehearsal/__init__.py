@@ -1,0 +1,32 @@
+"""A GPU that is not there: a program believes in it, and fails with its real errors, on a CPU.
+
+    from course_tools.rehearsal import rehearse
+
+    with rehearse("cuda", gpus=1, memory="16 GB", capability=(7, 5)) as rehearsal:
+        train()                   # torch.cuda.is_available() is True in here
+    rehearsal.report              # copies, waits, the peak of the memory, what was not looked at
+
+    python -m course_tools.rehearsal [--device cuda|mps|xpu] [--gpus 2] [--memory 16GB]
+        [--capability 7.5] [--steps N] SCRIPT ARGUMENTS
+
+    pytest_plugins = ["course_tools.rehearsal.pytest_fixture"]       # in a conftest.py of yours
+    def test_it_runs_on_a_gpu(rehearsed_gpu): ...
+
+Values are computed on the CPU. On which device each tensor would be is kept with its storage;
+each operation is checked by the rules of the device, and an error is PyTorch's own, with a note on
+which tensor was left behind and the line that made it. No time in a rehearsal is a GPU's.
+
+    rehearsal.report              a Report: frozen, with a readable repr, to_dict() and HTML
+        .operations, .on_gpu      how many operations ran, and how many of them on the GPU
+        .steps                    calls of an optimizer's step
+        .copies                   a Line each: what, count, size_bytes, and the line of the program
+        .waits, .on_cpu           the same for waits of the host, and work left on the CPU
+        .peak_bytes, .peak_by     tensors' memory at its peak, per GPU and by the line that made it
+        .remarks                  what will fail or surprise on a real GPU, in sentences
+        .not_looked_at            what this rehearsal cannot tell
+"""
+
+from course_tools.rehearsal.rehearse import Rehearsal, rehearse
+from course_tools.rehearsal.report import Line, Report
+
+__all__ = ["Line", "Rehearsal", "Report", "rehearse"]

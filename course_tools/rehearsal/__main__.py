@@ -1,0 +1,112 @@
+"""Run a script unchanged, on GPUs that are not there: python -m course_tools.rehearsal SCRIPT."""
+
+import argparse
+import os
+import runpy
+import sys
+import traceback
+from types import TracebackType
+
+from course_tools.rehearsal.lines import HERE
+from course_tools.rehearsal.rehearse import LastStep, rehearse
+
+
+def options(arguments: list[str]) -> argparse.Namespace:
+    """Return what the command asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course_tools.rehearsal",
+        description="Run a script on pretended GPUs: real errors, values of the CPU, no times.",
+    )
+    parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda")
+    parser.add_argument("--gpus", type=int, default=1, help="how many there are")
+    parser.add_argument("--memory", help="of each, for tensors, such as 16GB: beyond it, an error")
+    parser.add_argument("--capability", default="8.0", help="CUDA's, 7.5 for a T4")
+    parser.add_argument("--steps", type=int, help="end after so many steps of an optimizer")
+    parser.add_argument("--hide-real", action="store_true", help="although a real GPU is here")
+    parser.add_argument("script", help="the script, or -m and a module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    front, module, rest = split_module(arguments)
+    found = parser.parse_args([*front, *(["module"] if module else []), *rest])
+    found.module = module
+    try:
+        major, minor = found.capability.split(".")
+        found.capability = int(major), int(minor)
+    except ValueError:
+        parser.error(f"--capability {found.capability}: two numbers with a point, 7.5 for a T4")
+    if found.steps is not None and found.steps < 1:
+        parser.error(f"--steps {found.steps}: at least 1")
+    if not module and not os.path.isfile(found.script):
+        parser.error(f"there is no file {found.script}: name the script that trains")
+    return found
+
+
+def split_module(arguments: list[str]) -> tuple[list[str], str, list[str]]:
+    """Return the options before -m, the module, and what it is given; no module: as it was."""
+    for index, each in enumerate(arguments):
+        if each == "-m" and index + 1 < len(arguments):
+            return arguments[:index], arguments[index + 1], arguments[index + 2 :]
+        if each.endswith(".py"):
+            break
+    return arguments, "", []
+
+
+def main() -> int:
+    """Rehearse a script, print what was seen to stderr, and return its status."""
+    asked = options(sys.argv[1:])
+    sys.argv = [asked.module or asked.script, *asked.arguments]
+    rank = os.environ.get("RANK")
+    who = f"rehearsal, rank {rank}: " if rank else "rehearsal: "
+    status: int | str | None = 0
+    try:
+        block = rehearse(
+            asked.device,
+            gpus=asked.gpus,
+            memory=asked.memory,
+            capability=asked.capability,
+            hide_real=asked.hide_real,
+        )
+        rehearsal = block.__enter__()
+    except (ValueError, RuntimeError) as error:
+        print(f"{who}{error}", file=sys.stderr)
+        return 2
+    print(f"{who}{asked.gpus} pretended {asked.device}; no time below is a GPU's", file=sys.stderr)
+    rehearsal.end_after(asked.steps)
+    try:
+        if asked.module:
+            runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = os.path.dirname(os.path.abspath(asked.script))
+            runpy.run_path(asked.script, run_name="__main__")
+    except LastStep:
+        print(f"{who}ended after {asked.steps} steps, as asked", file=sys.stderr)
+    except SystemExit as error:
+        status = error.code
+    except BaseException as error:
+        trimmed = without_tool(error.__traceback__)
+        traceback.print_exception(type(error), error, trimmed)
+        status = 130 if isinstance(error, KeyboardInterrupt) else 1
+    finally:
+        block.__exit__(None, None, None)
+    print(f"{who}{rehearsal.report!r}", file=sys.stderr)
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+        return 1
+    return status or 0
+
+
+def without_tool(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from the script's first line on, without this tool's own lines."""
+    frames = []
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith((HERE, "<frozen runpy")):
+            frames.append(trace)
+        trace = trace.tb_next
+    kept = None
+    for each in reversed(frames):
+        kept = TracebackType(kept, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

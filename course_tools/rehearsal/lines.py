@@ -1,0 +1,105 @@
+"""Which line of the user's program is running, and what it calls a tensor."""
+
+import linecache
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+#: a place in a program: its code and the index of the instruction
+Spot = tuple[CodeType, int]
+
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+FOLDERS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+FOLDERS.append(os.path.dirname(torch.__path__[0]))
+LIBRARIES = (*(folder + os.sep for folder in FOLDERS), "<frozen", "<__array_function__", HERE)
+_of_user: dict[str, bool] = {}
+
+
+def is_users(filename: str) -> bool:
+    """Tell whether a file is the user's, and not one of Python, of a package or of this tool."""
+    known = _of_user.get(filename)
+    if known is None:
+        inside = filename.startswith(LIBRARIES) or f"{os.sep}site-packages{os.sep}" in filename
+        known = _of_user[filename] = not inside
+    return known
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the user's program, from a frame outwards."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def spot(depth: int = 1) -> Spot:
+    """Return the place of the user's program that is running now."""
+    here = sys._getframe(depth)
+    frame = users_frame(here) or here
+    return frame.f_code, frame.f_lasti
+
+
+def where_is(place: Spot) -> tuple[str, int]:
+    """Return file and line number of a place."""
+    code, instruction = place
+    positions = list(code.co_positions())
+    line = positions[instruction // 2][0] if 0 <= instruction // 2 < len(positions) else None
+    return code.co_filename, line or code.co_firstlineno
+
+
+def describe(place: Spot) -> str:
+    """Return a place as "file:line", and what stands there."""
+    filename, number = where_is(place)
+    text = linecache.getline(filename, number).strip()
+    return f"{_short(filename)}:{number}" + (f": {text}" if text else "")
+
+
+def _short(filename: str) -> str:
+    """Return a file's path below this folder, or else below one from which Python imports."""
+    if not os.path.isabs(filename):
+        return filename
+    for folder in (os.getcwd(), *sorted(map(os.path.abspath, sys.path), key=len, reverse=True)):
+        if filename.startswith(folder.rstrip(os.sep) + os.sep):
+            return os.path.relpath(filename, folder)
+    return filename
+
+
+def name_of(tensor: torch.Tensor) -> str:
+    """Return what the running program calls a tensor, such as "self.weights", or "" ."""
+    frame = users_frame(sys._getframe(1))
+    while frame is not None:
+        for name, value in (*frame.f_locals.items(), *_globals_of(frame).items()):
+            found = _inside(name, value, tensor)
+            if found:
+                return found
+        frame = users_frame(frame.f_back)
+    return ""
+
+
+def _globals_of(frame: FrameType) -> dict[str, Any]:
+    names = frame.f_code.co_names
+    return {name: frame.f_globals[name] for name in names if name in frame.f_globals}
+
+
+def _inside(name: str, value: Any, tensor: torch.Tensor) -> str:
+    """Return how a tensor is reached from a variable: itself, an attribute or an item."""
+    if value is tensor:
+        return name
+    if isinstance(value, torch.nn.Module):
+        tensors = (*value.named_parameters(), *value.named_buffers())
+        for path, each in tensors:
+            if each is tensor:
+                return f"{name}.{path}"
+    if isinstance(value, (list, tuple)) and len(value) < 100:
+        for index, each in enumerate(value):
+            if each is tensor:
+                return f"{name}[{index}]"
+    held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    if isinstance(held, dict) and len(held) < 200 and not isinstance(value, type(torch)):
+        for key, each in list(held.items()):
+            if each is tensor:
+                return f"{name}[{key!r}]" if held is value else f"{name}.{key}"
+    return ""

@@ -1,0 +1,68 @@
+"""The memory of a pretended card: counted as storages live and die, and full when it is full."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+
+from course_tools.rehearsal.lines import Spot
+
+GIB = 1024**3
+
+
+@dataclass
+class Card:
+    """One pretended GPU and the bytes of the tensors on it."""
+
+    index: int
+    total: int  #: bytes
+    limited: bool  #: False if nobody gave a size: nothing is refused
+    live: int = 0
+    peak: int = 0  #: since torch.cuda.reset_peak_memory_stats
+    highest: int = 0  #: since the rehearsal began
+    made: Counter[Spot] = field(default_factory=Counter)  #: bytes alive, by who made them
+    at_peak: Counter[Spot] = field(default_factory=Counter)
+
+    def take(self, size: int, place: Spot) -> None:
+        """Count a storage in, or raise torch.OutOfMemoryError."""
+        self.check(size)
+        self.live += size
+        self.made[place] += size
+        self.peak = max(self.peak, self.live)
+        if self.live > self.highest:
+            self.highest = self.live
+            if size * 50 > self.highest:  # a copy for each small tensor would be slow
+                self.at_peak = Counter(self.made)
+
+    def free(self, size: int, place: Spot) -> None:
+        """Count a storage out."""
+        self.live -= size
+        self.made[place] -= size
+
+    def check(self, size: int) -> None:
+        """Raise torch.OutOfMemoryError if so many bytes more do not fit."""
+        if self.limited and self.live + size > self.total:
+            raise torch.OutOfMemoryError(out_of_memory(size, self.live, self.total, self.index))
+
+
+def out_of_memory(asked: int, live: int, total: int, index: int) -> str:
+    """Return PyTorch's message for memory that is full."""
+    free = max(total - live, 0)
+    return (
+        f"CUDA out of memory. Tried to allocate {size_text(asked)}. GPU {index} has a total "
+        f"capacity of {size_text(total)} of which {size_text(free)} is free. Including "
+        f"non-PyTorch memory, this process has {size_text(live)} memory in use. Of the allocated "
+        f"memory {size_text(live)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
+        "unallocated. If reserved but unallocated memory is large try setting "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+        "documentation for Memory Management  "
+        "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)"
+    )
+
+
+def size_text(size: int) -> str:
+    """Return bytes as PyTorch's allocator writes them: "2.00 GiB", "512 bytes"."""
+    for name, unit in (("GiB", GIB), ("MiB", 1024**2), ("KiB", 1024)):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,351 @@
+"""Every operation, watched: where its tensors are, whether the device accepts that, what it is."""
+
+import sys
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from course_tools.rehearsal import rules
+from course_tools.rehearsal.lines import describe, name_of, spot
+from course_tools.rehearsal.where import (
+    CPU,
+    NO_FLOAT64,
+    RESCUED,
+    Mark,
+    State,
+    World,
+    mark_in,
+    mark_of,
+    place_of,
+    put,
+    real_device,
+)
+
+#: folders of torch whose C++ code keeps tensors that Python never asked for: buckets of gradients
+KEEPERS = ("/nn/parallel/", "/distributed/")
+
+
+class Watch(TorchDispatchMode):
+    """Sees each operation of a thread, forward and backward, before it runs on the CPU."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, running: World) -> None:
+        super().__init__()
+        self.running = running
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Check the devices, run the operation on the CPU, and mark its results."""
+        kwargs = kwargs or {}
+        if any(wraps_others(each) for each in types):
+            return NotImplemented  # a DTensor, a fake tensor: their operations come back here
+        if not isinstance(func, torch._ops.OpOverload) or State.world is not self.running:
+            return func(*args, **kwargs)
+        running = self.running
+        running.operations += 1
+        RESCUED.clear()
+        rule = rules.rule_of(func)
+        asked = kwargs.get("device")
+        if asked is not None and asked.type == running.kind:
+            kwargs = {**kwargs, "device": CPU}
+            asked = running.device(asked)
+        else:
+            asked = None
+        frame = sys._getframe(1)
+        call = (id(frame), frame.f_lasti)
+        tensors = given_tensors(args, kwargs)
+        device = self.device_of(func, rule, tensors, args, kwargs, call) if tensors else CPU
+        if kwargs.get("generator") is not None:
+            problem = rules.check_generator(kwargs["generator"], asked or device)
+            if problem:
+                raise RuntimeError(problem)
+        if rule.unsafe and running.thread.autocast:
+            raise RuntimeError(rules.UNSAFE_TO_AUTOCAST)
+        place = spot(2)
+        if device.type != "cpu":
+            running.touch()
+            running.on_gpu += 1
+            if rule.waits:
+                running.saw(f"wait: {rule.waits}", place)
+            elif rule.indices is not None and any(is_mask(each) for each in args[1]):
+                running.saw("wait: nonzero or a boolean mask", place)
+        elif running.started and tensors and not rule.anywhere and tensors[0].dim():
+            running.saw("on the CPU", place)
+        out = run(func, args, kwargs)
+        self.mark(out, rule, asked or device, place, call, tensors)
+        return out
+
+    def device_of(
+        self,
+        func: Any,
+        rule: rules.Rule,
+        tensors: list[Tensor],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        call: Any,
+    ) -> torch.device:
+        """Return the device of an operation, or raise what PyTorch raises on the real one."""
+        first = place_of(tensors[0])
+        if rule.anywhere:
+            self.copy_between(rule, tensors, call)
+            return first
+        if rule.lengths is not None:
+            problem = rules.check_lengths(args[rule.lengths])
+            if problem:
+                fail(problem, [("lengths", args[rule.lengths], place_of(args[rule.lengths]))])
+            return first
+        if rule.exchange:
+            return self.exchanged(tensors)
+        if rule.foreach:
+            return self.foreach(func, rule, args, kwargs, call)
+        if rule.indices is not None:
+            indices = args[rule.indices]
+            problem = rules.check_indices(indices, first)
+            if problem:
+                self.adopt(indices, first, call)
+                problem = rules.check_indices(indices, first)
+            if problem:
+                fail(problem, [("self", tensors[0], first)])
+            tensors = [tensors[0], *given_tensors(args[rule.indices + 1 :], kwargs)]
+        return self.one_device(func, rule, tensors, args, kwargs, call)
+
+    def one_device(
+        self,
+        func: Any,
+        rule: rules.Rule,
+        tensors: list[Tensor],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        call: Any,
+    ) -> torch.device:
+        """Return the one device of some tensors, or raise."""
+        places = [(each, place_of(each)) for each in tensors]
+        device = rules.common_device(places, rule.scalars)
+        if device is None:
+            gpu = next(each for _, each in places if each.type != "cpu")
+            if self.adopt(tensors, gpu, call):
+                places = [(each, place_of(each)) for each in tensors]
+                device = rules.common_device(places, rule.scalars)
+        if device is not None and device.type != "cpu":
+            for index in rule.changes:
+                target = args[index] if index < len(args) else None
+                if isinstance(target, Tensor) and place_of(target) != device:
+                    device = None  # a scalar of the CPU may be read, but not written
+                    break
+        if device is None:
+            named = named_tensors(func, args, kwargs, tensors)
+            message, odd = rules.refusal(func, named, rule.scalars and not rule.changes)
+            fail(message, [odd, next(each for each in named if each[2] != odd[2])])
+        return device
+
+    def foreach(
+        self, func: Any, rule: rules.Rule, args: tuple[Any, ...], kwargs: Any, call: Any
+    ) -> torch.device:
+        """Check the lists of an operation on lists, item by item."""
+        values = (*args, *kwargs.values())
+        lists = [each for each in values if isinstance(each, (list, tuple))]
+        lists = [each for each in lists if each and isinstance(each[0], Tensor)]
+        device = CPU
+        steps = "fused" in rule.name or "_amp_" in rule.name
+        for items in zip(*lists, strict=False):
+            together = [each for each in items if not (steps and each.dim() == 0)]
+            device = self.one_device(func, rule, together or list(items), (), {}, call)
+        return device
+
+    def exchanged(self, tensors: list[Tensor]) -> torch.device:
+        """Check an exchange between processes: NCCL takes tensors of a GPU alone."""
+        places = [place_of(each) for each in tensors]
+        if self.running.exchange_on_gpu and any(each.type == "cpu" for each in places):
+            left = tensors[next(i for i, each in enumerate(places) if each.type == "cpu")]
+            mark = mark_of(left)
+            if mark is None or mark.call is None:
+                fail("No backend type associated with device type cpu", [("tensor", left, CPU)])
+        return next((each for each in places if each.type != "cpu"), CPU)
+
+    def copy_between(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> None:
+        """Count a copy into a tensor that is there already."""
+        if len(tensors) < 2 or not rule.name.startswith(("aten::copy", "aten::_foreach_copy")):
+            return
+        half = len(tensors) // 2
+        for target, source in zip(tensors[:half], tensors[half:], strict=False):
+            here, there = place_of(target), place_of(source)
+            if here == there or self.adopt([target, source], max(here, there, key=str), call):
+                continue
+            size = source.numel() * source.element_size()
+            if here.type == "cpu":
+                self.running.saw("to the CPU", spot(2), size)
+                self.running.saw("wait: copy to the CPU", spot(2))
+            elif there.type == "cpu":
+                self.running.saw("to the GPU, from pageable memory", spot(2), size)
+
+    def adopt(self, tensors: Any, device: torch.device, call: Any) -> bool:
+        """Give what C++ made for the call that runs the device of that call."""
+        adopted = False
+        for tensor in tensors:
+            mark = mark_of(tensor) if isinstance(tensor, Tensor) else None
+            if mark is not None and mark.call is not None and mark.device.type == "cpu":
+                kept = mark.call == "kept"
+                if kept or mark.call == call:
+                    put(tensor, device, mark.place)
+                    adopted = True
+        return adopted
+
+    def mark(
+        self,
+        out: Any,
+        rule: rules.Rule,
+        device: torch.device,
+        place: Any,
+        call: Any,
+        tensors: list[Tensor],
+    ) -> None:
+        """Mark the storages that an operation has made or enlarged."""
+        running = self.running
+        for index, each in enumerate(results(out)):
+            on = CPU if index in rule.cpu_results else device
+            try:
+                storage = each.untyped_storage()
+            except (NotImplementedError, RuntimeError):
+                put(each, on, place)
+                continue
+            known = mark_in(storage)
+            if known is not None and known.world is running:
+                if rule.changes and known.size != storage.nbytes():
+                    known.leave()
+                    Mark(running, known.device, storage, place)
+                continue
+            if real_device(each).type != "cpu":
+                continue
+            if on.type == "cpu" and any(shares(each, other) for other in tensors):
+                continue  # a view of what was there before
+            if on.type == "mps" and each.dtype == torch.float64:
+                raise TypeError(NO_FLOAT64)
+            made = Mark(running, on, storage, place)
+            if on.type == "cpu" and not running.thread.asked:
+                made.call = self.unasked(rule, tensors, call)
+
+    def unasked(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> Any:
+        """Return the call that made a tensor without being asked for one, or None."""
+        if rule.makes:
+            frame = sys._getframe(3)
+            inside = frame.f_code.co_filename.startswith(TORCH)
+            if inside and any(part in frame.f_code.co_filename for part in KEEPERS):
+                return "kept"
+            return call
+        marks = [mark_of(each) for each in tensors]
+        if tensors and all(mark is not None and mark.call == call for mark in marks):
+            return call
+        return None
+
+
+TORCH = torch.__path__[0]
+
+
+def wraps_others(kind: type) -> bool:
+    """Tell whether a class of tensors handles operations itself."""
+    handler = getattr(kind, "__torch_dispatch__", None)
+    return handler is not None and handler is not torch._C._disabled_torch_dispatch_impl
+
+
+def shares(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have one storage."""
+    try:
+        return one.untyped_storage() is other.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return False
+
+
+def given_tensors(args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
+    """Return the tensors among arguments, also those in lists."""
+    found = []
+    for each in args:
+        if isinstance(each, Tensor):
+            found.append(each)
+        elif isinstance(each, (list, tuple)):
+            found += [item for item in each if isinstance(item, Tensor)]
+    for each in kwargs.values():
+        if isinstance(each, Tensor):
+            found.append(each)
+        elif isinstance(each, (list, tuple)):
+            found += [item for item in each if isinstance(item, Tensor)]
+    return found
+
+
+def results(out: Any) -> list[Tensor]:
+    """Return the tensors of a result."""
+    if isinstance(out, Tensor):
+        return [out]
+    return given_tensors(out, {}) if isinstance(out, (list, tuple)) else []
+
+
+def named_tensors(func: Any, args: Any, kwargs: Any, among: list[Tensor]) -> list[Any]:
+    """Return name, tensor and device of the arguments that an operation checks."""
+    names = [each.name for each in func._schema.arguments]
+    given = [*zip(names, args, strict=False), *kwargs.items()]
+    found = []
+    for name, value in given:
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(each, Tensor) and any(each is one for one in among):
+                found.append((name, each, place_of(each)))
+    return found or [("tensors", each, place_of(each)) for each in among]
+
+
+def is_mask(index: Any) -> bool:
+    """Tell whether an index picks by truth, whose number of results only the GPU knows."""
+    return isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation; one that the CPU lacks in 16 bits in 32, rounded after."""
+    try:
+        return func(*args, **kwargs)
+    except NotImplementedError as error:
+        if "not implemented for" not in str(error):
+            raise
+        wide = {name: widened(value) for name, value in kwargs.items()}
+        out = func(*(widened(each) for each in args), **wide)
+        narrow = next(each.dtype for each in given_tensors(args, kwargs) if is_narrow(each))
+        if isinstance(out, Tensor):
+            return out.to(narrow) if out.dtype == torch.float32 else out
+        return type(out)(each.to(narrow) if isinstance(each, Tensor) else each for each in out)
+
+
+def is_narrow(value: Any) -> bool:
+    """Tell whether a value is a tensor of 16 bits."""
+    return isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+
+
+def widened(value: Any) -> Any:
+    """Return tensors of 16 bits in 32."""
+    return value.float() if is_narrow(value) else value
+
+
+def fail(message: str, named: list[Any]) -> None:
+    """Raise PyTorch's error, with a note on the tensor that was left behind."""
+    error = RuntimeError(message)
+    error.add_note("\n".join(explained(named)))
+    raise error
+
+
+def explained(named: list[Any]) -> list[str]:
+    """Return what is known about the tensors of an error: the one left behind, and another."""
+    lines: list[str] = []
+    for name, tensor, device in named:
+        called = name_of(tensor)
+        mark = mark_of(tensor)
+        made = f"made at {describe(mark.place)}" if mark else "made before the rehearsal began"
+        known_as = f"`{called}`, " if called else ""
+        start = "the other:" if lines else "which one:"
+        shape = tuple(tensor.shape)
+        lines.append(
+            f"rehearsal: {start} {known_as}argument {name!r} of shape {shape} on {device}, {made}"
+        )
+    on_cpu, others = [each for each in named if each[2].type == "cpu"], named[1:]
+    if on_cpu and others:
+        target = next(each[2] for each in named if each[2].type != "cpu")
+        lines.append(f"rehearsal: the fix: move it, for example with .to({str(target)!r})")
+    return lines

@@ -1,0 +1,150 @@
+"""The block in which a program believes in a GPU."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from course_tools.rehearsal import cards, processes, tensors
+from course_tools.rehearsal.memory import GIB, Card
+from course_tools.rehearsal.names import replaced
+from course_tools.rehearsal.operations import Watch
+from course_tools.rehearsal.report import Report, report_of
+from course_tools.rehearsal.where import State, World
+
+KINDS = ("cuda", "mps", "xpu")
+USUAL_BYTES = 16 * GIB  # what a card says of itself if nobody gave a size
+
+
+class Rehearsal:
+    """A rehearsal, and what it has seen so far."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def report(self) -> Report:
+        """What was seen, up to now."""
+        return report_of(self._world)
+
+    def end_after(self, steps: int | None) -> None:
+        """Raise LastStep after so many steps of an optimizer."""
+        self._world.last_step = steps
+
+    def __repr__(self) -> str:
+        return repr(self.report)
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+
+@contextlib.contextmanager
+def rehearse(
+    kind: str = "cuda",
+    *,
+    gpus: int = 1,
+    memory: str | int | None = None,
+    capability: tuple[int, int] = (8, 0),
+    hide_real: bool = False,
+) -> Iterator[Rehearsal]:
+    """Let a program believe in GPUs that are not there, and check what it does with them.
+
+    Args:
+        kind: "cuda" (also for ROCm), "mps" or "xpu".
+        gpus: how many there are; a Mac has one.
+        memory: the memory of each for tensors, such as "16 GB", or bytes. Beyond it,
+            torch.OutOfMemoryError is raised. None: nothing is refused.
+        capability: CUDA's compute capability, (7, 5) for a T4.
+        hide_real: rehearse although there is a real GPU, which the program then does not see.
+
+    Yields:
+        The rehearsal; its report can be read at any time. Inside another rehearsal this is that
+        one.
+
+    Raises:
+        ValueError: for a kind, a number or a size that cannot be.
+        RuntimeError: if there is a real GPU.
+    """
+    world = make_world(kind, gpus, memory, capability)
+    outer = State.world
+    if outer is not None:
+        same = (outer.kind, len(outer.cards)) == (kind, gpus)
+        if not same:
+            raise ValueError(
+                f"a rehearsal of {len(outer.cards)} x {outer.kind} is running: "
+                f"{gpus} x {kind} cannot be rehearsed inside it"
+            )
+        yield Rehearsal(outer)
+        return
+    refuse_real_gpu(hide_real)
+    yield from _run(world)
+
+
+def _run(world: World) -> Iterator[Rehearsal]:
+    """Replace the names, watch the operations, and put everything back."""
+
+    def count_step(*_: Any) -> None:
+        world.steps += 1
+        if world.last_step is not None and world.steps >= world.last_step:
+            raise LastStep
+
+    default = torch.get_default_device()
+    with contextlib.ExitStack() as stack:
+        State.world = world
+        stack.callback(setattr, State, "world", None)
+        hook = register_optimizer_step_post_hook(count_step)
+        stack.callback(hook.remove)
+        for module in (tensors, cards, processes):
+            stack.enter_context(replaced(module.names(world)))
+        stack.enter_context(Watch(world))
+        try:
+            yield Rehearsal(world)
+        finally:
+            if torch.get_default_device() != default:
+                torch.set_default_device(default)
+
+
+class LastStep(BaseException):
+    """Ends a program after the steps that were asked for."""
+
+
+def make_world(
+    kind: str, gpus: int, memory: str | int | None, capability: tuple[int, int]
+) -> World:
+    """Return what there shall be, or refuse what cannot be."""
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r} cannot be rehearsed: there are {', '.join(KINDS)}")
+    most = 1 if kind == "mps" else 64
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= most:
+        raise ValueError(f"gpus={gpus!r}: a rehearsal of {kind} has 1 to {most}")
+    pair = tuple(capability) if isinstance(capability, (tuple, list)) else ()
+    if len(pair) != 2 or not all(isinstance(each, int) for each in pair) or pair < (3, 0):
+        raise ValueError(f"capability={capability!r}: give two whole numbers, (7, 5) for a T4")
+    size = USUAL_BYTES if memory is None else size_bytes(memory)
+    found = [Card(index, size, memory is not None) for index in range(gpus)]
+    return World(kind, found, (pair[0], pair[1]))
+
+
+def size_bytes(text: str | int) -> int:
+    """Return a size in bytes: 16 GB is 16 * 10**9, 16 GiB is 16 * 2**30."""
+    units = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+    units |= {"KIB": 2**10, "MIB": 2**20, "GIB": GIB, "TIB": 2**40, "B": 1}
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(text))
+    unit = units.get(found[2].upper()) if found else None
+    size = int(float(found[1]) * unit) if found and unit else 0
+    if size <= 0 or isinstance(text, bool):
+        raise ValueError(f"memory={text!r} is not a size: write 16 GB, 500 MB, or bytes")
+    return size
+
+
+def refuse_real_gpu(hide: bool) -> None:
+    """Raise RuntimeError if there is a real GPU that nobody asked to hide."""
+    if not hide and torch.accelerator.is_available():
+        kind = torch.accelerator.current_accelerator()
+        raise RuntimeError(
+            f"there is a real accelerator here ({kind}): run the program on it, or rehearse with "
+            "hide_real=True (--hide-real), and the program will not see it"
+        )

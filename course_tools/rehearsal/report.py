@@ -1,0 +1,126 @@
+"""What a rehearsal has seen, in words."""
+
+import html
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from course_tools.rehearsal.lines import describe
+from course_tools.rehearsal.memory import size_text
+from course_tools.rehearsal.where import World
+
+NOT_LOOKED_AT = (
+    "speed: no time in a rehearsal is a GPU's",
+    "compiled code: torch.compile and torch.jit are left out, and the code runs as it stands",
+    "kernels of other packages, Triton's and CUDA's among them",
+    "rounding: values are the CPU's, and 16 bits follow the CPU's list of operations",
+    "the memory of the CUDA context, of libraries, and gaps between tensors",
+)
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Line:
+    """Something that happened on one line of the program, and how often."""
+
+    what: str
+    where: str
+    count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a rehearsal has seen; nothing in it is a time."""
+
+    kind: str
+    gpus: int
+    operations: int
+    on_gpu: int
+    steps: int
+    copies: tuple[Line, ...]
+    waits: tuple[Line, ...]
+    on_cpu: tuple[Line, ...]
+    peak_bytes: tuple[int, ...]
+    peak_by: tuple[Line, ...]
+    remarks: tuple[str, ...]
+    not_looked_at: tuple[str, ...] = NOT_LOOKED_AT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        cards = f"{self.gpus} pretended {'GPUs' if self.gpus > 1 else 'GPU'} ({self.kind})"
+        share = self.on_gpu / self.operations if self.operations else 0.0
+        lines = [
+            f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {self.operations:,} operations, "
+            f"{share:.1%} of them on the GPU.",
+        ]
+        if not self.on_gpu:
+            lines.append("Nothing ran on the GPU: this says nothing about the program on one.")
+        lines += self._section("Copies", self.copies)
+        lines += self._section("Waits of the host for the GPU", self.waits)
+        lines += self._section("On the CPU meanwhile", self.on_cpu)
+        for index, peak in enumerate(self.peak_bytes):
+            lines.append(f"Memory of the tensors on {self.kind}:{index}, peak: {size_text(peak)}")
+        lines += [_shown(each, "") for each in self.peak_by[:SHOWN]]
+        lines += [f"Note: {each}" for each in self.remarks]
+        lines.append("Not looked at: " + "; ".join(self.not_looked_at) + ".")
+        return "\n".join(lines)
+
+    def _section(self, title: str, found: tuple[Line, ...]) -> list[str]:
+        if not found:
+            return [f"{title}: none"]
+        count, size = sum(each.count for each in found), sum(each.size_bytes for each in found)
+        per = f", {count / self.steps:,.1f} per step" if self.steps else ""
+        total = f"{title}: {count:,}{per}" + (f", {size_text(size)}" if size else "")
+        rest = [f"  and {len(found) - SHOWN} lines more"] if len(found) > SHOWN else []
+        return [total, *(_shown(each, each.what) for each in found[:SHOWN]), *rest]
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
+
+
+def _shown(line: Line, what: str) -> str:
+    size = f"{size_text(line.size_bytes)}, " if line.size_bytes else ""
+    times = f"{line.count:,} x {what}, " if what else ""
+    return f"  {times}{size}{line.where}"
+
+
+def report_of(world: World) -> Report:
+    """Return the report of a rehearsal so far."""
+
+    def lines(chosen: Iterable[str], sized: bool = True) -> tuple[Line, ...]:
+        found: dict[tuple[str, str], list[int]] = {}
+        for key, count in list(world.events.items()):
+            what, place = key
+            if what.startswith(tuple(chosen)):
+                total = found.setdefault((what.removeprefix("wait: "), describe(place)), [0, 0])
+                total[0] += count
+                total[1] += world.sizes[key] if sized else 0
+        made = [Line(what, where, *total) for (what, where), total in found.items()]
+        return tuple(sorted(made, key=lambda each: (-each.size_bytes, -each.count)))
+
+    peaks: dict[str, int] = {}
+    for card in world.cards:
+        for place, size in card.at_peak.items():
+            peaks[describe(place)] = peaks.get(describe(place), 0) + size
+    by = [Line("memory", where, 0, size) for where, size in peaks.items() if size]
+    return Report(
+        kind=world.kind,
+        gpus=len(world.cards),
+        operations=world.operations,
+        on_gpu=world.on_gpu,
+        steps=world.steps,
+        copies=lines(("to the", "from GPU")),
+        waits=lines(("wait: ",)),
+        on_cpu=lines(("on the CPU",), sized=False),
+        peak_bytes=tuple(card.highest for card in world.cards),
+        peak_by=tuple(sorted(by, key=lambda each: -each.size_bytes)),
+        remarks=tuple(world.remarks),
+    )

@@ -1,0 +1,260 @@
+"""Which tensors an operation accepts where, as tables, and PyTorch's words when it refuses.
+
+The rule of most operations is one sentence: all tensors on one device, but for scalars of the CPU.
+The tables hold the exceptions. Which check an operation makes on a GPU, and by which name it calls
+itself, is read from PyTorch's own list of operations, which comes with it (torchgen).
+"""
+
+import functools
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_tools.rehearsal.where import CPU, place_of
+
+#: these copy from anywhere to anywhere
+ANYWHERE = {
+    "aten::copy_",
+    "aten::copy",
+    "aten::_foreach_copy_",
+    "aten::_foreach_copy",
+    "aten::resize_as_",
+    "aten::_to_copy",
+    "aten::set_",
+    "aten::slice_scatter",
+    "aten::_has_compatible_shallow_copy_type",
+}
+#: position of the tensors that may be anywhere; -1: on the CPU or where the first tensor is
+INDICES = {"aten::index": 1, "aten::index_put": 1, "aten::index_put_": 1}
+INDICES |= {"aten::_unsafe_index": 1, "aten::_unsafe_index_put": 1, "aten::_index_put_impl_": 1}
+#: position of the tensors that must be on the CPU
+LENGTHS = {"aten::_pack_padded_sequence": 1}
+#: positions of results that stay on the CPU
+RESULTS_ON_CPU = {"aten::_pack_padded_sequence": (1,)}
+#: no scalar of the CPU is accepted
+NO_SCALARS = {"aten::nextafter"}
+#: the host waits until the GPU has the value, or knows how large the result is
+WAITS = {
+    "aten::_local_scalar_dense": "one value is read, as .item() does",
+    "aten::equal": "torch.equal",
+    "aten::is_nonzero": "a condition",
+    "aten::nonzero": "nonzero or a boolean mask",
+    "aten::masked_select": "masked_select",
+    "aten::_unique2": "unique",
+    "aten::unique_dim": "unique",
+    "aten::unique_consecutive": "unique",
+    "aten::repeat_interleave": "repeat_interleave without output_size",
+    "aten::bincount": "bincount",
+}
+#: what an operation of the CPU is called on a GPU, and its argument there
+ON_GPU = {("embedding", "indices"): ("index_select", "index")}
+#: PyTorch's conversion of types in messages: torch.cuda.FloatTensor
+TYPES = {
+    torch.float32: "Float",
+    torch.float64: "Double",
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.int64: "Long",
+    torch.int32: "Int",
+    torch.int16: "Short",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.bool: "Bool",
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}
+UNSAFE_TO_AUTOCAST = (
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+    "In this case, combine the two layers using "
+    "torch.nn.functional.binary_cross_entropy_with_logits\n"
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
+    "safe to autocast."
+)
+NEW_WORDS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is asked of the tensors of one operation."""
+
+    name: str
+    anywhere: bool
+    indices: int | None
+    lengths: int | None
+    scalars: bool
+    foreach: bool
+    exchange: bool  #: between processes
+    waits: str
+    makes: bool  #: takes no tensor
+    unsafe: bool  #: refused where autocast is on
+    changes: tuple[int, ...]  #: positions of arguments that are written to
+    cpu_results: tuple[int, ...]
+
+
+@functools.cache
+def rule_of(func: Any) -> Rule:
+    """Return the rule of an operation."""
+    schema = func._schema
+    name = schema.name
+    arguments = schema.arguments
+    writes = [arg.alias_info is not None and arg.alias_info.is_write for arg in arguments]
+    takes = any("Tensor" in str(arg.type) for arg in arguments)
+    return Rule(
+        name=name,
+        anywhere=name in ANYWHERE,
+        indices=INDICES.get(name),
+        lengths=LENGTHS.get(name),
+        scalars=name not in NO_SCALARS,
+        foreach=name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")),
+        exchange=name.startswith(("c10d::", "_c10d_functional::")),
+        waits=WAITS.get(name, ""),
+        makes=not takes,
+        unsafe=name == "aten::binary_cross_entropy",
+        changes=tuple(index for index, write in enumerate(writes) if write),
+        cpu_results=RESULTS_ON_CPU.get(name, ()),
+    )
+
+
+def common_device(tensors: list[tuple[Tensor, torch.device]], scalars: bool) -> Any:
+    """Return the device of an operation's tensors, or None if they are on several."""
+    found = None
+    only_scalars = True
+    for tensor, device in tensors:
+        scalar = scalars and device.type == "cpu" and tensor.dim() == 0
+        if found is None or (only_scalars and not scalar):
+            if found is not None and not only_scalars and device != found:
+                return None
+            found, only_scalars = device, scalar
+        elif not scalar and device != found:
+            return None
+    return found if found is not None else CPU
+
+
+def type_name(tensor: Tensor, device: torch.device) -> str:
+    """Return the name of a tensor's type in messages: torch.cuda.FloatTensor."""
+    module = "torch" if device.type == "cpu" else f"torch.{device.type}"
+    return f"{module}.{TYPES.get(tensor.dtype, str(tensor.dtype))}Tensor"
+
+
+@functools.cache
+def _list_of_operations() -> str:
+    found = importlib.util.find_spec("torchgen")
+    folder = Path(found.submodule_search_locations[0]) if found else None  # type: ignore[index]
+    path = folder / "packaged/ATen/native/native_functions.yaml" if folder else None
+    return path.read_text(encoding="utf-8") if path and path.is_file() else ""
+
+
+def on_gpu(name: str, overload: str) -> tuple[bool, str]:
+    """Return whether an operation checks device by device, and its method's name on a GPU."""
+    full = f"{name}.{overload}" if overload else name
+    text = _list_of_operations()
+    start = text.find(f"\n- func: {full}(")
+    entry = text[start + 1 : text.find("\n- func: ", start + 1)] if start >= 0 else ""
+    structured = "structured" in entry
+    method = f"wrapper_CUDA_{name}" if structured else f"wrapper_CUDA_{overload}_{name}"
+    named_kernel = re.search(r"^\s+(.*, )?(CUDA|CompositeExplicitAutograd)\b.*:", entry, re.M)
+    checks = bool(named_kernel or structured) and "device_check: NoCheck" not in entry
+    return checks, method
+
+
+def refusal(func: Any, named: list[tuple[str, Tensor, torch.device]], scalars: bool) -> Any:
+    """Return PyTorch's message for tensors on several devices, and the tensor left behind."""
+    name, overload = func._schema.name.removeprefix("aten::"), func._overloadname
+    overload = "" if overload == "default" else overload
+    gpus = [each for each in named if each[2].type != "cpu"]
+    gpu = gpus[0][2]
+    if name == "convolution":
+        message, odd = _convolution(named)
+        if message:
+            return message, odd
+    odd = next((each for each in named if each[2] != gpu), named[-1])
+    in_order = [each for each in named if not (scalars and _scalar(each))]
+    odd = next((each for each in in_order if each[2] != gpu), odd)
+    checks, method = on_gpu(name, overload)
+    both = f"{gpu} and {odd[2]}"
+    if not checks or gpu.type != "cuda":
+        if gpu.type == "mps" and checks and odd[2].type == "cpu":
+            return f"Tensor for argument {odd[0]} is on cpu but expected on mps", odd
+        return (
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{both}!",
+            odd,
+        )
+    first = in_order[0][2]
+    differs = next(each for each in in_order if each[2] != first)
+    argument = differs[0]
+    if (name, "indices") in ON_GPU:
+        operation, index = ON_GPU[name, "indices"]
+        method = f"wrapper_CUDA__{operation}"
+        argument = index if argument == "indices" else "self"
+    if NEW_WORDS:
+        return (
+            f"Expected all tensors to be on the same device, but got {argument} is on "
+            f"{differs[2]}, different from other tensors on {first} "
+            f"(when checking argument in method {method})",
+            odd,
+        )
+    return (
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"{first} and {differs[2]}! (when checking argument for argument {argument} in method "
+        f"{method})",
+        odd,
+    )
+
+
+def _scalar(named: tuple[str, Tensor, torch.device]) -> bool:
+    return named[1].dim() == 0 and named[2].type == "cpu"
+
+
+def _convolution(named: list[tuple[str, Tensor, torch.device]]) -> Any:
+    """Return the message of a convolution, whose input decides, and the tensor left behind."""
+    given = {name: (name, tensor, device) for name, tensor, device in named}
+    source, weight, bias = given["input"], given["weight"], given.get("bias")
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is None or other[2] == source[2]:
+            continue
+        if "cpu" not in (other[2].type, source[2].type):
+            return "", None  # between two GPUs, the usual words
+        message = (
+            f"Input type ({type_name(*source[1:])}) and {name} type ({type_name(*other[1:])}) "
+            "should be the same"
+        )
+        if source[2].type == "cpu":
+            message += f" or input should be a MKLDNN tensor and {name} is a dense tensor"
+        return message, source if source[2].type == "cpu" else other
+    return "", None
+
+
+def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:
+    """Return PyTorch's message for indices that are on a third device, or ""."""
+    for tensor in tensors:
+        if tensor is not None and place_of(tensor) not in (CPU, own):
+            allowed = "either on cpu or on the same device as the indexed tensor"
+            return f"indices should be {allowed} ({own})"
+    return ""
+
+
+def check_lengths(lengths: Tensor) -> str:
+    """Return PyTorch's message for lengths that are not on the CPU, or ""."""
+    device = place_of(lengths)
+    if device.type == "cpu":
+        return ""
+    return (
+        "'lengths' argument should be a 1D CPU int64 tensor, but got "
+        f"{lengths.dim()}D {device} {TYPES.get(lengths.dtype)} tensor"
+    )
+
+
+def check_generator(generator: Any, device: torch.device) -> str:
+    """Return PyTorch's message for a generator of another device, or ""."""
+    if generator is None or generator.device.type == device.type:
+        return ""
+    return (
+        f"Expected a '{device.type}' device type for generator but found '{generator.device.type}'"
+    )

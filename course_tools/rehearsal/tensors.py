@@ -1,0 +1,399 @@
+"""What a program asks of tensors and of the functions that make them: on which device."""
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _device
+
+from course_tools.rehearsal.lines import spot
+from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.operations import explained, fail
+from course_tools.rehearsal.rules import check_generator, type_name
+from course_tools.rehearsal.where import (
+    CPU,
+    NO_FLOAT64,
+    World,
+    inner,
+    mark_of,
+    move,
+    place_of,
+    put,
+    real_device,
+    world,
+)
+
+TO_NUMPY = (
+    "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+    "memory first."
+)
+#: methods that make a tensor beside another, unless a device is named
+BESIDE = ("new_tensor", "new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided")
+LIKE = [f"{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint")]
+KINDS = ("cpu", "cuda", "xpu", "mps")
+
+
+class Generator(torch.Generator):
+    """A generator of random numbers that knows the device it was asked for."""
+
+    def __new__(cls, device: Any = "cpu") -> "Generator":
+        """Make one of the CPU, which draws the same numbers."""
+        running = world()
+        if not running.pretends(device):
+            return torch._C.Generator(device=device)  # type: ignore[return-value]
+        made = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
+        made.rehearsed = running.device(device)
+        return made
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """The device that it was made for."""
+        return self.rehearsed
+
+    rehearsed: torch.device = CPU
+
+
+class _AnyGenerator(type):
+    """Lets isinstance accept every generator under the name torch.Generator."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, torch._C.Generator)
+
+    def __call__(cls, device: Any = "cpu") -> Any:
+        return Generator(device)
+
+
+class AnyGenerator(metaclass=_AnyGenerator):
+    """Stands in the place of torch.Generator."""
+
+
+def names(running: World) -> Iterator[Name]:
+    """Yield what is replaced of tensors, of the functions that make them, and of generators."""
+    yield from _questions()
+    yield from _moves(running)
+    yield from _makers()
+    yield from _recurrent()
+    yield Name(torch, "Generator", AnyGenerator)
+
+
+def _questions() -> Iterator[Name]:
+    """Yield the attributes and methods that say where a tensor is."""
+
+    def get_device(tensor: Tensor) -> int:
+        place = place_of(tensor)
+        return -1 if place.type == "cpu" else place.index or 0
+
+    def is_pinned(tensor: Tensor, device: Any = None) -> bool:
+        mark = mark_of(tensor)
+        return mark is not None and mark.pinned
+
+    def kind_is(kind: str) -> property:
+        return property(lambda tensor: place_of(tensor).type == kind)
+
+    yield Name(Tensor, "device", property(place_of))
+    for kind in KINDS:
+        yield Name(Tensor, f"is_{kind}", kind_is(kind))
+    yield Name(Tensor, "get_device", get_device)
+    yield Name(torch, "get_device", get_device)
+    yield Name(Tensor, "is_pinned", is_pinned)
+
+
+def _moves(running: World) -> Iterator[Name]:
+    """Yield the methods that move a tensor, or hand it to NumPy."""
+    original = {
+        name: getattr(Tensor, name)
+        for name in ("to", "numpy", "__array__", "tolist", "type", "__deepcopy__", "storage")
+    }
+
+    def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if real_device(tensor).type != "cpu" or hasattr(tensor, "fake_mode"):
+            return original["to"](tensor, *args, **kwargs)
+        device, dtype, rest = _asked_of_to(tensor, args, kwargs)
+        if device is None:
+            return original["to"](tensor, *args, **kwargs)
+        if not running.pretends(device) and torch.device(device).type != "cpu":
+            return original["to"](tensor, *args, **kwargs)
+        device = running.device(device)
+        if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
+            raise TypeError(NO_FLOAT64)
+        non_blocking = rest.pop("non_blocking", False)
+        copied = original["to"](tensor, dtype or tensor.dtype, **rest)
+        if device == place_of(copied):
+            return copied
+        return _with_parts_moved(copied, device, non_blocking)
+
+    def cuda(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+        where = "cuda" if device is None else device
+        return tensor.to(where, non_blocking=non_blocking, **kwargs)
+
+    def xpu(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+        where = "xpu" if device is None else device
+        return tensor.to(where, non_blocking=non_blocking, **kwargs)
+
+    def cpu(tensor: Tensor, memory_format: Any = torch.preserve_format) -> Tensor:
+        return tensor.to("cpu", memory_format=memory_format)
+
+    def numpy(tensor: Tensor, *, force: bool = False) -> Any:
+        place = place_of(tensor)
+        if place.type == "cpu":
+            return original["numpy"](tensor, force=force)
+        if force:
+            return original["numpy"](tensor.detach().cpu(), force=True)
+        raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before .numpy()")
+
+    def array(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        place = place_of(tensor)
+        if place.type != "cpu":
+            raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before NumPy")
+        return original["__array__"](tensor, *args, **kwargs)
+
+    def tolist(tensor: Tensor) -> Any:
+        if place_of(tensor).type != "cpu":
+            running.saw("wait: .tolist()", spot(2))
+        return original["tolist"](tensor)
+
+    def type_(tensor: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+        if dtype is None:
+            return type_name(tensor, place_of(tensor))
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        if isinstance(dtype, torch.dtype) or not name.endswith("Tensor"):
+            return original["type"](tensor, dtype, non_blocking)
+        kind = name.split(".")[1] if name.count(".") == 2 else "cpu"
+        plain = original["type"](tensor, f"torch.{name.rpartition('.')[2]}")
+        return plain.to(kind, non_blocking=non_blocking)
+
+    def type_as(tensor: Tensor, other: Tensor) -> Tensor:
+        return tensor.to(other)
+
+    def pin_memory(tensor: Tensor, device: Any = None) -> Tensor:
+        place = place_of(tensor)
+        if place.type != "cpu":
+            kind = type_name(tensor, place)
+            message = f"cannot pin '{kind}' only dense CPU tensors can be pinned"
+            raise _left(RuntimeError(message), tensor, "pinning before the move, or not at all")
+        mark = mark_of(tensor)
+        if mark is not None and mark.pinned:
+            return tensor
+        running.touch()
+        with torch._C._DisableTorchDispatch():
+            copied = tensor.detach().clone()
+        put(copied, CPU, spot(2))
+        pinned = mark_of(copied)
+        if pinned is not None:
+            pinned.pinned = True
+        return copied
+
+    def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+        known = id(tensor) in memo
+        copied = original["__deepcopy__"](tensor, memo)
+        if not known and place_of(tensor) != place_of(copied):
+            put(copied, place_of(tensor), spot(2))
+        return copied
+
+    def data_ptr(tensor: Tensor) -> int:
+        if place_of(tensor).type != "cpu":
+            running.remark(
+                "The address of a tensor was asked for (data_ptr). What reads memory at that "
+                "address, such as a kernel of another package, is not checked."
+            )
+        return torch._C.TensorBase.data_ptr(tensor)
+
+    for function in (to, cuda, xpu, cpu, numpy, tolist, type_as, pin_memory, data_ptr):
+        yield Name(Tensor, function.__name__, function)
+    yield Name(Tensor, "type", type_)
+    yield Name(Tensor, "__array__", array)
+    yield Name(Tensor, "__deepcopy__", deepcopy)
+
+
+def _asked_of_to(tensor: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return device, dtype and what else was asked of Tensor.to, in any of its three forms."""
+    rest = dict(kwargs)
+    device, dtype = rest.pop("device", None), rest.pop("dtype", None)
+    other = rest.pop("other", None)
+    values = list(args)
+    first = values[0] if values else None
+    if isinstance(first, Tensor):
+        other, values = first, values[1:]
+    elif isinstance(first, torch.dtype):
+        dtype, values = first, values[1:]
+    elif values:
+        device, values = first, values[1:]
+        if values and (values[0] is None or isinstance(values[0], torch.dtype)):
+            dtype, values = values[0] or dtype, values[1:]
+    if other is not None:
+        device, dtype = place_of(other), other.dtype
+    rest |= dict(zip(("non_blocking", "copy", "memory_format"), values, strict=False))
+    return device, dtype, rest
+
+
+def _with_parts_moved(tensor: Tensor, device: torch.device, non_blocking: bool) -> Tensor:
+    """Return a tensor on a device; of one that wraps others, these are moved."""
+    if inner(tensor) is None or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return move(tensor, device, non_blocking)
+    names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
+    parts = {name: getattr(tensor, name).to(device) for name in names}
+    unflatten = type(tensor).__tensor_unflatten__  # type: ignore[attr-defined]
+    return unflatten(parts, context, tensor.shape, tensor.stride())
+
+
+def _left(error: Exception, tensor: Tensor, fix: str) -> Exception:
+    """Return an error with a note on the tensor and the fix."""
+    note = explained([("self", tensor, place_of(tensor))])
+    error.add_note("\n".join([*note, f"rehearsal: the fix is {fix}"]))
+    return error
+
+
+def _recurrent() -> Iterator[Name]:
+    """Yield the recurrent layers, which compare devices before anything else runs."""
+
+    def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+        def layer(rows: Tensor, *args: Any) -> Any:
+            packed = isinstance(args[0], Tensor) and isinstance(args[2], (list, tuple))
+            hidden, weights = args[1:3] if packed else args[0:2]
+            here = place_of(rows)
+            for what, tensors in (("hidden", hidden), ("parameter", weights)):
+                for tensor in [tensors] if isinstance(tensors, Tensor) else tensors:
+                    there = place_of(tensor)
+                    if there != here:
+                        fail(
+                            f"Input and {what} tensors are not at the same device, found input "
+                            f"tensor at {here} and {what} tensor at {there}",
+                            [(what, tensor, there), ("input", rows, here)],
+                        )
+            return function(rows, *args)
+
+        return layer
+
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        yield Name(torch._VF, name, checked(getattr(torch._VF, name)))
+
+
+def _makers() -> Iterator[Name]:
+    """Yield the functions that make tensors on the device they are asked for."""
+    makers: Any = _device._device_constructors()
+    for function in makers:
+        owner = inspect.getmodule(function) or torch
+        name = function.__name__
+        for module in (torch, torch.fft, torch.nested, owner):
+            made: Any = getattr(module, name, None)
+            if made is function:
+                yield Name(module, name, _made_on(made))
+                break
+    for name in LIKE:
+        yield Name(torch, name, _made_beside(getattr(torch, name)))
+    for name in BESIDE:
+        yield Name(Tensor, name, _made_beside(getattr(Tensor, name)))
+    yield Name(torch, "from_numpy", _made_here(torch.from_numpy))
+    yield Name(torch, "normal", _made_on(torch.normal))
+
+
+def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Run a function that makes a tensor because Python asked for it."""
+    running = world()
+    running.thread.asked += 1
+    try:
+        return function(*args, **kwargs)
+    finally:
+        running.thread.asked -= 1
+
+
+def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maker of tensors that understands the pretended device."""
+    positional = function.__name__ == "as_tensor"
+
+    @functools.wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        running = world()
+        if positional and len(args) > 2:
+            *args, kwargs["device"] = args  # type: ignore[assignment]
+        asked = kwargs.get("device")
+        out = kwargs.get("out")
+        data = args[0] if args else None
+        if asked is None and out is None:
+            asked = _device.CURRENT_DEVICE
+            if isinstance(data, Tensor) and function.__name__ in COPIES:
+                asked = place_of(data)
+        if not running.pretends(asked):
+            if asked is not None and torch.device(asked).type not in ("cpu", "meta"):
+                return function(*args, **kwargs)
+            if isinstance(data, Tensor) and place_of(data).type != "cpu" and asked is not None:
+                args = (data.to(asked), *args[1:])
+            return _unpinned(function, args, kwargs)
+        device = running.device(asked)  # type: ignore[arg-type]
+        problem = check_generator(kwargs.get("generator"), device)
+        if problem:
+            raise RuntimeError(problem)
+        kwargs["device"] = "cpu"
+        kwargs.pop("pin_memory", None)
+        if isinstance(data, Tensor) and function.__name__ in COPIES:
+            moved = data.to(device)
+            if moved is not data and function.__name__ != "tensor":
+                return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
+            args = (moved, *args[1:])
+            kept = torch._C._DisableTorchDispatch()
+            with kept, warnings.catch_warnings():
+                warnings.simplefilter("default")
+                return put(function(*args, **kwargs), device)
+        _refuse_what_cannot_fit(running, device, function.__name__, args, kwargs)
+        return put(_run(function, args, kwargs), device, spot(2))
+
+    return make
+
+
+COPIES = ("tensor", "as_tensor", "asarray")
+
+
+def _refuse_what_cannot_fit(
+    running: World, device: torch.device, name: str, args: Any, kwargs: Any
+) -> None:
+    """Refuse a tensor that is too large before the CPU's memory is filled with it."""
+    sizes = kwargs.get("size", args[0] if len(args) == 1 else args)
+    sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
+    plain = name in ("empty", "zeros", "ones", "rand", "randn", "full")
+    sizes = args[0] if name == "full" and args else sizes
+    if plain and all(isinstance(each, int) for each in sizes):
+        dtype = kwargs.get("dtype") or torch.get_default_dtype()
+        running.cards[device.index].check(torch.Size(sizes).numel() * dtype.itemsize)
+
+
+def _unpinned(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Make a tensor of the CPU; pinned memory is only noted."""
+    pinned = kwargs.pop("pin_memory", False)
+    made = _run(function, args, kwargs)
+    if isinstance(made, Tensor) and mark_of(made) is None:
+        put(made, CPU, spot(3))
+    return made.pin_memory() if pinned else made
+
+
+def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maker of tensors that puts them beside the first argument, if none is named."""
+
+    @functools.wraps(function)
+    def make(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        asked = kwargs.pop("device", None)
+        kwargs.pop("pin_memory", None)
+        if asked is not None and torch.device(asked).type == "meta":
+            return function(tensor, *args, device=asked, **kwargs)
+        if real_device(tensor).type != "cpu" or hasattr(tensor, "fake_mode"):
+            return function(tensor, *args, device=asked, **kwargs)
+        device = place_of(tensor) if asked is None else world().device(asked)
+        if args and isinstance(args[0], Tensor) and place_of(args[0]) != device:
+            args = (args[0].to(device), *args[1:])  # new_tensor copies a tensor
+        return put(_run(function, (tensor, *args), kwargs), device, spot(2))
+
+    return make
+
+
+def _made_here(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maker of tensors of the CPU whose line is kept."""
+
+    @functools.wraps(function)
+    def make(*args: Any) -> Tensor:
+        made = function(*args)
+        return made if mark_of(made) is not None else put(made, CPU, spot(2))
+
+    return make

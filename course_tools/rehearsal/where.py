@@ -1,0 +1,302 @@
+"""Where each tensor would be: a mark on its storage, which views share and which dies with it."""
+
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_tools.rehearsal.lines import Spot, spot
+from course_tools.rehearsal.memory import Card
+
+CPU = torch.device("cpu")
+FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+    "use the 'spawn' start method"
+)
+WRONG_ORDINAL = (
+    "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?"
+)
+DeviceLike = torch.device | str | int
+
+
+class World:
+    """What there is while a rehearsal runs: the cards, the current one, and what was seen."""
+
+    def __init__(self, kind: str, cards: list[Card], capability: tuple[int, int]) -> None:
+        self.kind = kind
+        self.cards = cards
+        self.capability = capability
+        self.process = os.getpid()
+        self.exchange_on_gpu = False  # processes exchange with NCCL, so they would
+        self.started = False  # a GPU has been used: a forked process must not
+        self.thread = Thread()
+        self.operations = 0
+        self.on_gpu = 0
+        self.steps = 0
+        self.last_step: int | None = None
+        self.events: Counter[tuple[str, Spot]] = Counter()
+        self.sizes: Counter[tuple[str, Spot]] = Counter()
+        self.remarks: dict[str, None] = {}
+
+    def saw(self, what: str, place: Spot, size: int = 0) -> None:
+        """Count an event of a line of the program, and its bytes."""
+        self.events[what, place] += 1
+        self.sizes[what, place] += size
+
+    def remark(self, sentence: str) -> None:
+        """Keep a sentence for the report, once."""
+        self.remarks[sentence] = None
+
+    def device(self, asked: DeviceLike) -> torch.device:
+        """Return a device with its index; one of this kind must be there."""
+        if isinstance(asked, int):
+            asked = torch.device(self.kind, asked)
+        device = torch.device(asked)
+        if device.type != self.kind:
+            return device
+        self.touch()
+        index = self.thread.current if device.index is None else device.index
+        if index >= len(self.cards):
+            raise getattr(torch, "AcceleratorError", RuntimeError)(WRONG_ORDINAL)
+        return torch.device(self.kind, index)
+
+    def pretends(self, device: DeviceLike | None) -> bool:
+        """Tell whether a device is one of those that are not there."""
+        if device is None or isinstance(device, bool):
+            return False
+        return isinstance(device, int) or torch.device(device).type == self.kind
+
+    def touch(self) -> None:
+        """Note that the GPU is used, which a process forked after that cannot do."""
+        if self.started and os.getpid() != self.process:
+            if self.kind != "cuda":
+                raise RuntimeError(FORKED.replace("CUDA", self.kind.upper()))
+            raise RuntimeError(FORKED)
+        self.started = True
+        self.process = os.getpid()
+
+
+class Thread(threading.local):
+    """What each thread has for itself, as with CUDA."""
+
+    current = 0  #: index of the current GPU
+    autocast = False  #: on for this kind of GPU
+    asked = 0  #: > 0 while a function that makes tensors runs for Python
+
+
+class Mark:
+    """Where a storage would be, and the line that made it."""
+
+    __slots__ = ("call", "card", "device", "pinned", "place", "size", "world")
+
+    def __init__(self, world: World, device: torch.device, storage: Any, place: Spot) -> None:
+        self.card: Card | None = None
+        self.world = world
+        self.device = device
+        self.size = storage.nbytes()
+        self.place = place
+        self.pinned = False
+        self.call: Any = None  # which call of the program made it inside C++, if none asked
+        if device.type == world.kind:
+            card = world.cards[device.index]
+            card.take(self.size, place)
+            self.card = card
+        storage.rehearsed = Tie(self, storage._cdata)
+
+    def leave(self) -> None:
+        """Count the memory out."""
+        if self.card is not None:
+            self.card.free(self.size, self.place)
+            self.card = None
+
+
+class Tie:
+    """Ties a mark to a storage, and dies with it. Nothing else may hold one: the address is bare.
+
+    Python's collector of cycles can empty the Python side of a storage that still lives in C++.
+    Then the storage is in use beyond that side, and gets its mark back.
+    """
+
+    __slots__ = ("address", "mark")
+
+    def __init__(self, mark: Mark | None, address: int) -> None:
+        self.mark = mark
+        self.address = address
+
+    def __del__(self) -> None:
+        mark = self.mark
+        if mark is None:
+            return
+        if mark.world is not State.world or uses(self.address) < 2:
+            mark.leave()
+            return
+        storage: Any = torch.UntypedStorage._new_with_weak_ptr(self.address)
+        if mark_in(storage) in (mark, None):
+            storage.rehearsed = Tie(mark, self.address)
+            RESCUED.append(storage)  # until the next operation: the collector is at work
+        else:
+            mark.leave()  # another mark has taken its place
+
+
+uses = torch._C._storage_Use_Count  # type: ignore[attr-defined]
+UNTIED = Tie(None, 0)
+RESCUED: list[Any] = []
+
+
+def mark_in(storage: Any) -> Mark | None:
+    """Return the mark of a storage."""
+    return storage.__dict__.get("rehearsed", UNTIED).mark
+
+
+class State:
+    """The rehearsal that is running, if one is."""
+
+    world: World | None = None
+
+
+def world() -> World:
+    """Return what there is; only for code that runs during a rehearsal."""
+    assert State.world is not None
+    return State.world
+
+
+real_device = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
+
+
+def storages(tensor: Tensor) -> Iterator[Any]:
+    """Yield the storages of a tensor: one, or those of the parts of a sparse one."""
+    if tensor.layout == torch.strided:
+        yield tensor.untyped_storage()
+    elif tensor.layout == torch.sparse_coo:
+        yield tensor._values().untyped_storage()
+        yield tensor._indices().untyped_storage()
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        for part in (tensor.values(), tensor.crow_indices(), tensor.col_indices()):
+            yield part.untyped_storage()
+    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        for part in (tensor.values(), tensor.ccol_indices(), tensor.row_indices()):
+            yield part.untyped_storage()
+
+
+def inner(tensor: Tensor) -> Tensor | None:
+    """Return the plain tensor inside one that wraps others (a DTensor, one of vmap), or None."""
+    functorch = torch._C._functorch
+    if functorch.is_functorch_wrapped_tensor(tensor):
+        return functorch.get_unwrapped(tensor)
+    names = getattr(type(tensor), "__tensor_flatten__", None)
+    if names is None:
+        return None
+    parts = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]  # type: ignore
+    return next((part for part in parts if isinstance(part, Tensor)), None)
+
+
+def mark_of(tensor: Tensor) -> Mark | None:
+    """Return the mark of a tensor's storage, or None if this rehearsal has not seen it."""
+    try:
+        mark = tensor.untyped_storage().__dict__.get("rehearsed", UNTIED).mark
+    except (NotImplementedError, RuntimeError):  # sparse, or it wraps others
+        with torch._C._DisableTorchDispatch():
+            part = inner(tensor)
+            if part is not None:
+                return mark_of(part)
+            marks = [mark_in(each) for each in storages(tensor)]
+        mark = marks[0] if marks else None
+    return mark if mark is not None and mark.world is State.world else None
+
+
+def place_of(tensor: Tensor) -> torch.device:
+    """Return the device that a tensor would be on."""
+    mark = mark_of(tensor)
+    if mark is not None:
+        return mark.device
+    part = inner(tensor) if type(tensor) is not Tensor else None
+    return real_device(tensor) if part is None else place_of(part)
+
+
+def put(tensor: Tensor, device: torch.device, place: Spot | None = None) -> Tensor:
+    """Say that a tensor is on a device from now on; nothing is copied."""
+    if real_device(tensor).type != "cpu":
+        return tensor
+    running = world()
+    place = place or spot(2)
+    with torch._C._DisableTorchDispatch():
+        part = inner(tensor)
+        if part is not None:
+            put(part, device, place)
+            return tensor
+        found = list(storages(tensor))
+    if device.type == running.kind:
+        running.touch()
+        if running.kind == "mps" and tensor.dtype == torch.float64:
+            raise TypeError(NO_FLOAT64)
+    for storage in found:
+        old = mark_in(storage)
+        if old is None or old.world is not running or old.device != device:
+            if old is not None:
+                old.leave()  # before the new one takes memory
+            Mark(running, device, storage, place)
+    return tensor
+
+
+NO_FLOAT64 = (
+    "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
+    "Please use float32 instead."
+)
+
+
+def caller(depth: int = 1) -> tuple[int, int]:
+    """Return the call of the program that runs now: its frame and its instruction."""
+    frame = sys._getframe(depth)
+    return id(frame), frame.f_lasti
+
+
+class Move(torch.autograd.Function):
+    """A copy from one device to another, whose gradient comes back."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(tensor: Tensor, device: torch.device) -> Tensor:
+        """Copy, and mark the copy."""
+        with torch._C._DisableTorchDispatch():
+            out = tensor.detach().clone()
+        return put(out, device)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep where the tensor came from."""
+        ctx.back = place_of(inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """Copy the gradient back."""
+        return move(gradients[0], ctx.back), None
+
+
+def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Tensor:
+    """Return a tensor on a device: itself if it is there, or a copy, which is counted."""
+    source = place_of(tensor)
+    if source == device:
+        return tensor
+    running, place = world(), spot(2)
+    size = tensor.numel() * tensor.element_size() if tensor.layout == torch.strided else 0
+    if device.type == running.kind:
+        running.cards[device.index].check(size)
+    if source.type == "cpu":
+        mark = mark_of(tensor)
+        pinned = mark is not None and mark.pinned
+        running.saw(f"to the GPU, from {'pinned' if pinned else 'pageable'} memory", place, size)
+        if not non_blocking:  # PyTorch waits for the stream, whatever memory it copies from
+            running.saw("wait: copy to the GPU", place)
+    elif device.type == "cpu":
+        running.saw("to the CPU", place, size)
+        if not non_blocking:
+            running.saw("wait: copy to the CPU", place)
+    else:
+        running.saw("from GPU to GPU", place, size)
+    return Move.apply(tensor, device)

@@ -1,0 +1,29 @@
+import pytest
+from course_lessons.recordings import pictures
+
+
+@pytest.mark.parametrize(
+    ("draw", "words"),
+    [
+        (pictures.draw_copy_and_work, "Part of a step, recorded on V100"),
+        (pictures.draw_exchange, "rank 3 of 8, recorded on A100"),
+        (pictures.draw_idle_gpu, "GPU: busy for 66%"),
+        (pictures.draw_workers, "four workers, recorded on V100"),
+        (pictures.draw_launches, "3 ms of a step, recorded on A100"),
+        (pictures.draw_memory, "At the peak: parameters 0.10 GB"),
+    ],
+)
+def test_a_picture_of_a_recording_says_that_others_recorded_it_and_on_which_card(draw, words):
+    alt = draw().alt
+    assert words in alt and "Recorded by others on" in alt and "Source: github.com/" in alt
+
+
+def test_the_recorded_memory_of_resnet50_agrees_with_its_parameters_and_its_layers():
+    _, gigabytes = pictures.memory_over_time()
+    # 25,557,032 parameters, and 53,120 means and variances of its batch norms, of 4 bytes each
+    assert max(gigabytes["optimizer"]) == 25_557_032 * 4 / 1e9
+    assert max(gigabytes["parameters"]) == (25_557_032 + 53_120) * 4 / 1e9
+    # the whole timeline's peak, by a script apart; each gradient has its parameter's size
+    totals = [sum(parts) for parts in zip(*gigabytes.values(), strict=True)]
+    assert max(totals) == pytest.approx(3.083, abs=0.001)
+    assert max(gigabytes["gradients"]) == pytest.approx(25_557_032 * 4 / 1e9, rel=0.1)

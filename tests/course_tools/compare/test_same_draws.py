@@ -1,0 +1,32 @@
+import torch
+
+from course_tools.compare.same_draws import SameDraws, seeded
+
+
+def test_what_is_drawn_on_another_device_is_drawn_by_the_cpus_generator():
+    torch.manual_seed(0)
+    on_cpu = [torch.rand(3), torch.empty(4).normal_(), torch.rand(2)]
+    torch.manual_seed(0)
+    with SameDraws():
+        first = torch.rand(3, device="meta")
+        torch.empty(4, device="meta").normal_()
+    assert first.device.type == "meta"  # which has no generator and no values
+    assert torch.equal(torch.rand(2), on_cpu[2])
+
+
+def test_the_fused_dropout_of_a_gpu_and_that_of_a_cpu_draw_the_same_mask():
+    numbers = torch.ones(100)
+    with seeded(3):
+        plain = torch.nn.functional.dropout(numbers, 0.3)
+    with seeded(3):
+        fused, _ = torch.native_dropout(numbers, 0.3, True)
+    assert torch.equal(plain, fused)
+
+
+def test_the_callers_generator_is_left_as_it_was():
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    with seeded(0):
+        torch.rand(5)
+    assert torch.equal(torch.rand(1), expected)

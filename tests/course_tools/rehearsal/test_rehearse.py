@@ -1,0 +1,355 @@
+"""A whole step on a pretended GPU: what fails as on a real one, what does not, what is left."""
+
+import copy
+import gc
+import os
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from course_tools.rehearsal import rehearse
+from course_tools.rehearsal.rehearse import size_bytes
+
+LEFT = "Expected all tensors to be on the same device"
+
+
+def fail_input(device):
+    nn.Linear(4, 2).to(device)(torch.ones(3, 4))
+
+
+def fail_convolution(device):
+    nn.Conv2d(3, 4, 3).to(device)(torch.ones(1, 3, 8, 8))
+
+
+def fail_class_weights(device):
+    scores, labels = torch.ones(3, 5, device=device), torch.zeros(3, dtype=torch.long).to(device)
+    F.cross_entropy(scores, labels, weight=torch.ones(5))
+
+
+def fail_mask_in_forward(device):
+    torch.ones(3, device=device) + torch.arange(3)
+
+
+def fail_embedding(device):
+    nn.Embedding(10, 3).to(device)(torch.tensor([1, 2]))
+
+
+def fail_table_of_cpu(device):
+    torch.ones(10)[torch.tensor([1, 2], device=device)]
+
+
+def fail_state(device):
+    nn.LSTM(3, 4).to(device)(
+        torch.ones(5, 2, 3, device=device), (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))
+    )
+
+
+def fail_lengths(device):
+    rows = torch.ones(2, 3, 4, device=device)
+    nn.utils.rnn.pack_padded_sequence(rows, torch.tensor([3, 2], device=device), batch_first=True)
+
+
+def fail_generator(device):
+    torch.randn(3, device=device, generator=torch.Generator().manual_seed(1))
+
+
+def fail_numpy(device):
+    np.asarray(torch.ones(2, device=device))
+
+
+def fail_list_of_losses(device):
+    np.mean([torch.ones((), device=device), torch.ones((), device=device)])
+
+
+def fail_pinning(device):
+    torch.ones(3, device=device).pin_memory()
+
+
+def fail_average(device):
+    model = nn.Linear(2, 2)
+    slow = copy.deepcopy(model)
+    with torch.no_grad():
+        slow.weight.add_(model.to(device).weight)
+
+
+def fail_sum_of_losses(device):
+    total = torch.tensor(0.0)
+    total += torch.ones((), device=device)
+
+
+def fail_second_gpu(device):
+    torch.ones(3, device="cuda:1")
+
+
+def fail_cat(device):
+    torch.cat([torch.ones(2, device=device), torch.ones(2)])
+
+
+def fail_half_weights(device):
+    model = nn.Linear(2, 2).half().to(device)
+    scaler = torch.amp.GradScaler("cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler.scale(model(torch.ones(1, 2, device=device).half()).float().sum()).backward()
+    scaler.step(optimizer)
+
+
+def fail_unsafe_loss(device):
+    with torch.autocast("cuda"):
+        F.binary_cross_entropy(torch.rand(3, device=device), torch.ones(3, device=device))
+
+
+# The messages are PyTorch's, as people have posted them and as its sources write them.
+REFUSED = {
+    fail_input: f"{LEFT}, but .*mat1",
+    fail_convolution: r"Input type \(torch.FloatTensor\) and weight type \(torch.cuda.FloatTensor\)"
+    " should be the same or input should be a MKLDNN tensor and weight is a dense tensor",
+    fail_class_weights: f"{LEFT}, but .*weight.*wrapper_CUDA_nll_loss_forward",
+    fail_mask_in_forward: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
+    fail_embedding: f"{LEFT}, but .*index.*wrapper_CUDA__index_select",
+    fail_table_of_cpu: "indices should be either on cpu or on the same device as the indexed tensor"
+    r" \(cpu\)",
+    fail_state: "Input and hidden tensors are not at the same device, found input tensor at cuda:0"
+    " and hidden tensor at cpu",
+    fail_lengths: "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long",
+    fail_generator: "Expected a 'cuda' device type for generator but found 'cpu'",
+    fail_numpy: "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu",
+    fail_list_of_losses: "can't convert cuda:0 device type tensor to numpy",
+    fail_pinning: "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned",
+    fail_average: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
+    fail_sum_of_losses: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
+    fail_second_gpu: "CUDA error: invalid device ordinal",
+    fail_cat: f"{LEFT}, but .*tensors.*wrapper_CUDA_cat",
+    fail_half_weights: "Attempting to unscale FP16 gradients",
+    fail_unsafe_loss: "binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast",
+}
+
+
+@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
+def test_what_a_gpu_refuses_fails_with_pytorchs_words(program):
+    with rehearse(), pytest.raises((RuntimeError, TypeError, ValueError), match=REFUSED[program]):
+        program("cuda")
+
+
+def pass_scalar(device):
+    return torch.ones(3, device=device) * torch.tensor(2.0)
+
+
+def pass_cpu_indices(device):
+    return torch.ones(3, device=device)[torch.tensor([0, 1])]
+
+
+def pass_mask(device):
+    rows = torch.ones(3, device=device)
+    return rows[rows > 0]
+
+
+def pass_picture(device):
+    return torch.from_numpy(torch.ones(3, device=device).detach().cpu().numpy()).to(device)
+
+
+def pass_lengths(device):
+    rows = torch.ones(2, 3, 4, device=device)
+    packed = nn.utils.rnn.pack_padded_sequence(rows, torch.tensor([3, 2]), batch_first=True)
+    return nn.GRU(4, 2, batch_first=True).to(device)(packed)[1]
+
+
+def pass_like(device):
+    rows = torch.ones(3, 4, device=device)
+    return rows.new_zeros(3, 4) + torch.randn_like(rows) + rows.new_tensor([1.0])
+
+
+def pass_causal_attention(device):
+    rows = torch.ones(1, 2, 3, 8, device=device, requires_grad=True)
+    return F.scaled_dot_product_attention(rows, rows, rows, is_causal=True)
+
+
+def pass_network_that_ran_before(device):
+    network = nn.LSTM(3, 4)
+    network(torch.ones(5, 2, 3))
+    return network.to(device)(torch.ones(5, 2, 3, device=device))[0]
+
+
+def pass_generator(device):
+    return torch.randn(3, device=device, generator=torch.Generator(device).manual_seed(1))
+
+
+def pass_default_device(device):
+    with torch.device(device):
+        return nn.Linear(2, 2)(torch.ones(1, 2))
+
+
+def pass_legacy(device):
+    return torch.cuda.FloatTensor([1.0, 2.0]) + torch.ones(2).type(torch.cuda.FloatTensor)
+
+
+def pass_vmap(device):
+    return torch.vmap(lambda row: row * 2)(torch.ones(3, 2, device=device))
+
+
+def pass_checkpointing(device):
+    layer = nn.Sequential(nn.Linear(3, 3), nn.Dropout()).to(device)
+    rows = torch.ones(3, 3, device=device, requires_grad=True)
+    torch.utils.checkpoint.checkpoint(layer, rows, use_reentrant=False).sum().backward()
+    return layer[0].weight.grad
+
+
+def pass_sparse(device):
+    matrix = torch.eye(3).to_sparse().to(device)
+    return matrix @ torch.ones(3, 2, device=device)
+
+
+PASSED = [each for name, each in list(globals().items()) if name.startswith("pass_")]
+
+
+@pytest.mark.parametrize("program", PASSED, ids=lambda each: each.__name__)
+def test_what_a_gpu_accepts_raises_no_false_alarm(program):
+    with rehearse():
+        assert program("cuda").device == torch.device("cuda:0")
+
+
+def test_an_error_names_the_tensor_left_behind_and_the_line_that_made_it():
+    with rehearse():
+        mask = torch.ones(3)
+        with pytest.raises(RuntimeError) as caught:
+            torch.ones(3, device="cuda") + mask
+    (note,) = caught.value.__notes__
+    assert "`mask`" in note and "mask = torch.ones(3)" in note and ".to('cuda:0')" in note
+
+
+def everything_replaced():
+    owners = [torch, torch.Tensor, torch.cuda, torch.accelerator, torch.serialization, torch._C]
+    owners += [torch.jit, torch.UntypedStorage, torch.nn.parallel.comm, torch.backends.cudnn]
+    owners += [torch.fft, torch.nested, torch.mps, torch.xpu, torch.backends.mps]
+    return {(owner, name): value for owner in owners for name, value in vars(owner).items()}
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_every_name_is_torchs_again_after_an_error(kind):
+    torch.get_default_device()
+    with rehearse(kind):
+        torch.ones(2).to(kind)  # what is loaded when it is first used is loaded
+    before = everything_replaced()
+    with pytest.raises(KeyboardInterrupt), rehearse(kind):
+        torch.set_default_device(kind)
+        assert torch.ones(1).device.type == kind
+        raise KeyboardInterrupt
+    after = everything_replaced()
+    assert {key for key in before if before[key] is not after.get(key)} == set()
+    assert after.keys() == before.keys()
+    assert torch.ones(1).device.type == "cpu" and not torch.accelerator.is_available()
+
+
+def test_a_rehearsal_inside_another_is_the_same_and_may_be_repeated():
+    for _ in range(2):
+        with rehearse() as outer:
+            with rehearse() as inner:
+                rows = torch.ones(2, device="cuda")
+            assert (rows + rows).device.type == "cuda"
+            assert inner.report.operations <= outer.report.operations
+            with pytest.raises(ValueError, match="is running"), rehearse("mps"):
+                pass
+    assert rows.device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    "asked, told",
+    [
+        ({"kind": "tpu"}, "'tpu' cannot be rehearsed"),
+        ({"gpus": 0}, "gpus=0"),
+        ({"gpus": True}, "gpus=True"),
+        ({"kind": "mps", "gpus": 2}, "1 to 1"),
+        ({"memory": "16 apples"}, "not a size"),
+        ({"memory": -1}, "not a size"),
+        ({"capability": 7.5}, r"capability=7\.5"),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_refused_in_a_sentence(asked, told):
+    with pytest.raises(ValueError, match=told), rehearse(**asked):
+        pass
+
+
+def test_sizes_are_read_as_people_write_them():
+    assert size_bytes("16 GB") == 16 * 10**9 and size_bytes("16GiB") == 16 * 2**30
+    assert size_bytes(512) == 512 and size_bytes("1.5 MB") == 1_500_000
+
+
+def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
+    with rehearse(memory="1 MiB") as rehearsal:
+        batch = 2**20
+        while True:
+            try:
+                rows = torch.ones(batch, device="cuda")
+                break
+            except torch.OutOfMemoryError as error:
+                assert "CUDA out of memory. Tried to allocate" in str(error)
+                batch //= 2
+        assert batch == 2**18 and torch.cuda.memory_allocated() == 2**20
+        with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 1\.00 MiB"):
+            rows * 2
+        del rows
+        gc.collect()
+        assert torch.cuda.memory_allocated() == 0
+    assert rehearsal.report.peak_bytes == (2**20,)
+
+
+def test_the_collector_of_cycles_does_not_move_a_tensor_home():
+    with rehearse():
+        rows = torch.ones(1000, device="cuda")
+        for _ in range(3):
+            cycle = [rows.untyped_storage()]
+            cycle.append(cycle)
+            del cycle
+            gc.collect()
+            assert rows.device.type == "cuda" and torch.cuda.memory_allocated() == 4000
+            rows + 1
+
+
+def test_float64_is_refused_on_a_mac():
+    with rehearse("mps"):
+        with pytest.raises(TypeError, match="MPS framework doesn't support float64"):
+            torch.ones(2, dtype=torch.float64).to("mps")
+        with pytest.raises(TypeError, match="MPS framework doesn't support float64"):
+            torch.zeros(2, dtype=torch.float64, device="mps")
+
+
+def test_the_report_counts_copies_waits_and_steps():
+    with rehearse() as rehearsal:
+        model = nn.Linear(4, 1).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            rows = torch.ones(8, 4)
+            model(rows.cuda()).mean().backward()
+            optimizer.step()
+        model(torch.ones(1, 4).pin_memory().cuda()).item()
+        torch.ones(1, 4).pin_memory().to("cuda", non_blocking=True)
+    report = rehearsal.report
+    assert report.steps == 3
+    moved = {line.where.partition(": ")[2]: line for line in report.copies}
+    assert moved["model(rows.cuda()).mean().backward()"].size_bytes == 3 * 8 * 4 * 4
+    copying = [line for line in report.waits if line.what == "copy to the GPU"]
+    others = [line for line in report.waits if line not in copying]
+    assert sum(line.count for line in copying) == 2 + 3 + 1  # parameters, batches, the last batch
+    assert [line.count for line in others] == [1]
+    assert any("pinned" in line.what for line in report.copies)
+    assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+def test_a_line_of_a_package_is_named_without_the_folders_of_this_machine(tmp_path, monkeypatch):
+    package = tmp_path / "packages" / "mine"
+    package.mkdir(parents=True)
+    code = 'import torch\n\n\ndef load():\n    return torch.ones(3, device="cuda")\n'
+    (package / "data.py").write_text(code)
+    monkeypatch.syspath_prepend(str(package.parent))
+    import mine.data
+
+    with rehearse() as rehearsal:
+        mine.data.load()
+    monkeypatch.chdir(tmp_path)
+    below = os.path.join("packages", "mine", "data.py")
+    assert rehearsal.report.peak_by[0].where.startswith(f"{below}:5: return torch.ones(3")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert rehearsal.report.peak_by[0].where.startswith(os.path.join("mine", "data.py:5: "))

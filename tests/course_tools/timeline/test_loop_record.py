@@ -1,0 +1,133 @@
+"""What a trace shows of a loop, on events written by hand and on traces of this machine."""
+
+import gzip
+import json
+
+import pytest
+import torch
+from torch.profiler import profile, schedule
+
+from course_tools.timeline.bottleneck import PARTS, bottleneck_of, judge
+from course_tools.timeline.loop_record import FETCH, STEP, LoopRecord, read_loop, record_of
+
+SEEN = LoopRecord("cuda:0", "cuda", step_s=10e-3, fetch_s=1e-3)
+
+
+def test_a_trace_without_steps_is_an_error_that_says_how_to_mark_them():
+    with pytest.raises(ValueError, match=r"Call `profiler.step\(\)`"):
+        bottleneck_of({"traceEvents": []})
+
+
+def event(name, start, duration, category, tid=7, number=None):
+    times = {"ts": 1e3 * start, "dur": 1e3 * duration}
+    args = {"args": {"correlation": number}} if number else {}
+    return {"ph": "X", "cat": category, "name": name, "pid": 7, "tid": tid, **times, **args}
+
+
+def test_kernels_copies_exchanges_and_reads_of_the_last_steps_are_found_in_a_trace():
+    events = []
+    for begin in range(0, 130, 10):  # the first three are the warm-up
+        events += [
+            event(FETCH, begin, 1, "user_annotation"),
+            event(STEP, begin + 1, 8, "user_annotation"),
+            event("aten::_local_scalar_dense", begin + 7, 2, "cpu_op"),
+            event("Memcpy HtoD (Pinned -> Device)", begin + 2, 1, "gpu_memcpy", tid=20),
+            event("Memcpy DtoD (Device -> Device)", begin + 3, 1, "gpu_memcpy", tid=20),
+            event("ampere_sgemm_128x64_nn", begin + 4, 3, "kernel", tid=20),
+            event("ncclDevKernel_AllReduce_Sum_f32_RING_LL", begin + 6, 2, "kernel", tid=21),
+        ]
+    seen = read_loop(SEEN, events)
+    assert (seen.operations, seen.reads, seen.visible) == (2, 1, True)
+    # between the fetch and the copy the host is for a millisecond neither in PyTorch nor waiting
+    assert [round(1e3 * judge(seen).parts_s[part], 3) for part in PARTS] == [1, 1, 1, 1, 2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("work_start", "work_ms", "exposed"), [(0.0, 9, 0.0), (0.5, 4, 0.5), (2.0, 4, 1.0)]
+)
+def test_a_batch_that_is_fetched_while_the_device_works_costs_nothing(work_start, work_ms, exposed):
+    events = []
+    for begin in range(0, 100, 10):
+        events += [
+            event(FETCH, begin, 1, "user_annotation"),
+            event(STEP, begin + 1, 8, "user_annotation"),
+            event("gemm", begin + work_start, work_ms, "kernel", tid=20),
+        ]
+    assert read_loop(SEEN, events).exposed == pytest.approx(exposed)
+
+
+def test_a_kernel_that_was_launched_and_did_not_begin_is_told_from_one_that_was_launched_late():
+    events = []
+    for begin in range(0, 100, 10):
+        events += [
+            event(FETCH, begin, 1, "user_annotation"),
+            event(STEP, begin + 1, 8, "user_annotation"),
+            # the first is launched 2 ms after the step's begin and starts at once,
+            event("cudaLaunchKernel", begin + 2, 0.5, "cuda_runtime", number=2 * begin + 1),
+            event("gemm", begin + 2.5, 1, "kernel", tid=20, number=2 * begin + 1),
+            # the second is launched then, too, and starts 3 ms after the first has ended
+            event("cudaLaunchKernel", begin + 2.5, 0.5, "cuda_runtime", number=2 * begin + 2),
+            event("gemm", begin + 6.5, 1, "kernel", tid=20, number=2 * begin + 2),
+        ]
+    assert read_loop(SEEN, events).queued_s == pytest.approx(3e-3)
+
+
+@pytest.mark.parametrize(("gap_ms", "python_ms"), [(0.15, 0), (0.25, 5), (1.0, 5)])
+def test_pauses_between_calls_are_launches_unless_they_are_long(gap_ms, python_ms):
+    # five long pauses a step, or fifty short ones, beside calls that take the rest of 10 ms
+    pauses = round(5 / gap_ms)
+    call_ms = 5 / pauses
+    events = []
+    for begin in range(0, 110, 11):
+        events += [
+            event(FETCH, begin, 1, "user_annotation"),
+            event(STEP, begin + 1, 10, "user_annotation"),
+        ]
+        for number in range(pauses):
+            start = begin + 1 + number * (gap_ms + call_ms)
+            events.append(event("aten::add", start, call_ms, "cpu_op"))
+        events.append(event("kernel", begin + 1, 0.001, "kernel", tid=20))
+    seen = read_loop(SEEN, events)
+    assert 1e3 * seen.python_s == pytest.approx(python_ms, abs=0.01 + gap_ms)
+
+
+def test_the_optimizer_and_other_threads_are_told_from_the_loops_own_python():
+    events = []
+    for begin in range(0, 100, 10):
+        events += [
+            event(FETCH, begin, 1, "user_annotation"),
+            event(STEP, begin + 1, 9, "user_annotation"),
+            event("Optimizer.step#Adam.step", begin + 1, 4, "user_annotation"),
+            event("my own block", begin + 5, 5, "user_annotation"),
+            event("aten::pin_memory", begin + 5, 5, "cpu_op", tid=99),
+            event("kernel", begin + 1, 0.001, "kernel", tid=20),
+        ]
+    assert 1e3 * read_loop(SEEN, events).python_s == pytest.approx(5, abs=0.01)
+
+
+def test_a_trace_that_torch_wrote_here_is_read_by_its_path(tmp_path):
+    matrix = torch.ones(600, 600)
+    path = tmp_path / "trace.json"
+    steps = schedule(wait=0, warmup=1, active=5, repeat=1)
+    with profile(
+        schedule=steps, on_trace_ready=lambda one: one.export_chrome_trace(str(path))
+    ) as profiler:
+        for _ in range(6):
+            for _ in range(4):
+                matrix @ matrix
+            profiler.step()
+    packed = tmp_path / "trace.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    found = bottleneck_of(path)
+    assert (found.device, found.limit, found.operations) == ("cpu", "arithmetic", 4)
+    assert bottleneck_of(str(packed)) == found == bottleneck_of(json.loads(path.read_text()))
+
+
+def test_a_card_whose_number_is_another_in_the_list_is_still_named():
+    # AMD's cards work as process 2 and are listed as 0 (TraceLens' traces of an MI300X)
+    kernel = {**event("Cijk_Ailk", 1, 1, "kernel"), "pid": 2}
+    step = event("ProfilerStep#1", 0, 3, "user_annotation")
+    cards = [{"id": number, "name": "AMD Instinct MI300X"} for number in (0, 1)]
+    trace = {"traceEvents": [kernel, step], "deviceProperties": cards}
+    assert record_of(trace).device == "AMD Instinct MI300X"
+    assert record_of({**trace, "deviceProperties": [7]}).device == "a device"

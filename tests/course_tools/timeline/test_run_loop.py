@@ -1,0 +1,196 @@
+"""Loops whose bottleneck was built in, run here."""
+
+import multiprocessing
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from start_python import python
+from torch.utils.data import DataLoader
+
+from course_tools.timeline.bottleneck import find_bottleneck, judge
+from course_tools.timeline.run_loop import facts_of, record_loop
+from course_utils.devices import as_device
+
+
+class SlowImages(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        return torch.ones(10)
+
+
+def test_a_loader_that_sleeps_is_the_bottleneck_and_said_to_wait():
+    found = find_bottleneck(lambda batch: batch + 1, DataLoader(SlowImages(), 4), device="cpu")
+    assert found.limit == "loader" and found.workers_to_try > 1
+    assert "loading waits" in found.advice
+
+
+class BusyImages(SlowImages):
+    def __getitem__(self, index):
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+        return torch.ones(10)
+
+
+def test_a_loader_that_computes_is_said_to_need_cores():
+    found = find_bottleneck(lambda batch: batch + 1, DataLoader(BusyImages(), 4), device="cpu")
+    assert found.limit == "loader" and "loading waits" not in found.advice
+
+
+@pytest.mark.process
+def test_one_worker_that_sleeps_is_still_the_bottleneck_and_still_waits():
+    loader = DataLoader(SlowImages(), 4, num_workers=1)
+    found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu", steps=5)
+    assert found.limit == "loader" and found.workers_to_try > 1
+    assert "loading waits" in found.advice
+
+
+@pytest.mark.process
+def test_workers_that_compute_but_are_starved_do_not_count_as_waiting():
+    # a program on every core and one more: each worker gets at most a part of a core
+    programs = multiprocessing.cpu_count() + 1
+    started = [subprocess.Popen([sys.executable, "-c", "while 1: pass"]) for _ in range(programs)]
+    try:
+        loader = DataLoader(BusyImages(), 4, num_workers=2)
+        found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu", steps=5)
+    finally:
+        for program in started:
+            program.kill()
+            program.wait()
+    assert found.limit == "loader" and "loading waits" not in found.advice
+
+
+class SlowToOpen(SlowImages):
+    opened = False
+
+    def __getitem__(self, index):
+        if not self.opened:
+            time.sleep(0.3)
+            self.opened = True
+        return torch.ones(10)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_that_start_anew_for_short_epochs_are_told_to_stay(persistent):
+    loader = DataLoader(SlowToOpen(), 16, num_workers=1, persistent_workers=persistent)
+    found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu", steps=10)
+    assert ("persistent_workers=True" in found.advice) != persistent
+
+
+CELL = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from course_tools.timeline.bottleneck import find_bottleneck
+
+class Digits(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, i): return torch.zeros(8)
+
+loader = DataLoader(Digits(), batch_size=8, num_workers=2, multiprocessing_context="spawn")
+try:
+    find_bottleneck(torch.sum, loader, device="cpu")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.process
+def test_workers_that_do_not_find_the_class_of_a_cell_are_an_error_that_says_the_cure():
+    # a program of -c has no file, as the cells of a notebook have none
+    done = python("-c", CELL)
+    assert "Can't get attribute 'Digits' on <module '__main__'" in done.stderr
+    assert "%%writefile" in done.stdout and "num_workers=0" in done.stdout
+
+
+# the clock of this thread alone, in which other programs take no part
+CALM = {"device": as_device("cpu"), "steps": 20, "max_s": 30.0, "clock": time.thread_time}
+
+
+def test_many_tiny_operations_are_held_back_by_their_calls():
+    def step(batch):
+        for _ in range(500):
+            batch = batch.neg()
+
+    found = judge(record_loop(step, [torch.ones(2)], **CALM))
+    assert (found.limit, found.operations) == ("launches", 500)
+
+
+def test_a_large_product_is_held_back_by_its_arithmetic():
+    found = judge(record_loop(lambda batch: batch @ batch, [torch.ones(600, 600)], **CALM))
+    assert (found.limit, found.operations) == ("arithmetic", 1)
+
+
+def compute_in_python():
+    end = time.thread_time() + 0.01
+    while time.thread_time() < end:
+        pass
+
+
+@pytest.mark.parametrize("beside", [compute_in_python, lambda: time.sleep(0.01)])
+def test_what_the_step_does_beside_pytorch_is_a_part_of_its_own(beside):
+    def step(batch):
+        (batch @ batch).sum()
+        beside()
+
+    found = find_bottleneck(step, [torch.ones(8, 8)], device="cpu")
+    assert found.limit == "own Python" and found.share("own Python") > 0.5
+    assert "a larger batch" not in found.advice and "compile" not in found.advice
+
+
+def test_a_loader_that_cannot_be_started_again_is_an_error():
+    batches = (torch.ones(2) for _ in range(4))
+    with pytest.raises(ValueError, match="Pass a DataLoader"):
+        find_bottleneck(torch.neg, batches, device="cpu")
+
+
+def test_no_step_at_all_is_an_error_in_one_sentence():
+    with pytest.raises(ValueError, match=r"^steps is 0, but at least one step has to be timed\.$"):
+        find_bottleneck(torch.neg, [torch.ones(2)], device="cpu", steps=0)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (lambda x, y: x, r"a batch of the loader \(here a tuple of 2\), but step takes \(x, y\)"),
+        (torch.nn, "but got module. Let torch.profiler record the loop of a Trainer"),
+    ],
+)
+def test_a_step_that_cannot_take_a_batch_is_refused_in_words(step, words):
+    with pytest.raises(TypeError, match=words):
+        find_bottleneck(step, [(torch.ones(2), torch.ones(2))], device="cpu")
+
+
+START = """
+import multiprocessing, torch
+from torch.utils.data import DataLoader
+from course_tools.timeline.bottleneck import find_bottleneck
+find_bottleneck(torch.sum, DataLoader(torch.ones(8, 8), 2), device="cpu", steps=3)
+multiprocessing.set_start_method("spawn")
+"""
+
+
+@pytest.mark.process
+def test_the_start_method_of_processes_is_left_to_the_program():
+    done = python("-c", START)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_start_method_is_that_of_the_loader_or_the_default_of_the_system():
+    spawned = DataLoader(SlowImages(), num_workers=1, multiprocessing_context="spawn")
+    assert facts_of(spawned).spawned
+    default = multiprocessing.get_all_start_methods()[0]
+    assert facts_of(DataLoader(SlowImages())).spawned == (default != "fork")
+
+
+def test_a_sampler_of_ones_own_stays_in_the_advice():
+    sampler = torch.utils.data.WeightedRandomSampler(torch.ones(8), 8)
+    facts = facts_of(DataLoader(SlowImages(), 4, sampler=sampler, drop_last=True))
+    assert (facts.batch, facts.sampler, facts.drop_last) == (4, "sampler", True)

@@ -1,0 +1,74 @@
+"""A program that is forked does what a Python of its own does."""
+
+import subprocess
+
+import pytest
+from start_python import python, torchrun
+
+LOOK = """
+import os, sys
+print(sys.argv, sys.path[:3], os.getcwd(), sorted(os.environ.items()), sys.stdin.read(), __name__)
+print("to stderr", file=sys.stderr)
+"""
+pytestmark = pytest.mark.process
+
+
+def both(*words, **how) -> list[subprocess.CompletedProcess]:
+    return [python(*words, fresh=fresh, **how) for fresh in (False, True)]
+
+
+@pytest.mark.parametrize("way", ["-c", "file", "-m"])
+def test_words_path_folder_variables_and_input_are_those_of_a_python_of_its_own(way, tmp_path):
+    (tmp_path / "look.py").write_text(LOOK)
+    words = {"-c": ("-c", LOOK), "file": ("look.py",), "-m": ("-m", "look")}[way]
+    forked, fresh = both(*words, "a", "b c", cwd=tmp_path, input="in", MINE="1", HOME=None)
+    assert vars(forked) == vars(fresh)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "import sys; sys.exit(3)",
+        "import sys; sys.exit('a sentence')",
+        "import os; os.kill(os.getpid(), 9)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+        "import atexit; atexit.register(print, 'at the end')",
+        "import threading; threading.Timer(0.1, print, ['from a thread']).start()",
+        "1 / 0",
+    ],
+)
+def test_a_program_ends_as_in_a_python_of_its_own(end):
+    forked, fresh = both("-c", end)
+    assert vars(forked) == vars(fresh)
+
+
+def test_a_program_is_forked_where_it_can_be_and_not_where_its_start_matters():
+    look = "import sys; print('torch' in sys.modules)"
+    assert python("-c", look).stdout == "True\n"
+    assert python("-c", look, fresh=True).stdout == "False\n"
+    assert python("-c", look, PYTHONUTF8="1").stdout == "False\n"
+
+
+def test_a_process_of_a_program_finds_what_its_file_defines(tmp_path):
+    (tmp_path / "main.py").write_text(
+        "import multiprocessing\n"
+        "def double(number):\n    return 2 * number\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(double, [1, 2]))\n"
+    )
+    assert python("main.py", cwd=tmp_path).stdout == "[2, 4]\n"
+
+
+def test_a_program_that_does_not_end_is_ended():
+    with pytest.raises(subprocess.TimeoutExpired):
+        python("-c", "import time; time.sleep(100)", timeout=0.1)
+
+
+def test_ranks_meet():
+    code = (
+        "import torch, torch.distributed as dist; dist.init_process_group('gloo')\n"
+        "total = torch.tensor([dist.get_rank() + 1]); dist.all_reduce(total); print(total.item())\n"
+        "dist.destroy_process_group()"
+    )
+    assert [done.stdout.splitlines()[-1] for done in torchrun(2, "-c", code)] == ["3", "3"]

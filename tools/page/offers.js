@@ -1,0 +1,149 @@
+// What the page adds to an answer: the reader's own cards, a free way to do the job, limits of a
+// language model, and what its memory holds.
+
+import { METHODS, label, times } from "./answer.js";
+import { MODELS, answerRows, freeRows, isAnswering, neededBy, thatFits } from "./model.js";
+import { sayBytes } from "./numbers.js";
+import { BITS, TUNINGS } from "./question.js";
+
+/** @typedef {import("./question.js").Question} Question */
+/** @typedef {import("./answer.js").Row} Row */
+
+/** The rows of a question; a card of the reader's own costs no rent. @param {Question} question */
+export function rowsOf(question) {
+  const none = /** @type {[number, number, number]} */ ([0, 0, 0]);
+  return answerRows(question).map((row) =>
+    question.mine.includes(row.device) ? { ...row, mine: true, cost: none } : row,
+  );
+}
+
+/** The question with a price of nothing for the reader's own cards. @param {Question} question */
+export function withoutRent(question) {
+  const own = Object.fromEntries(question.mine.map((name) => [name, 0]));
+  return { ...question, prices: { ...question.prices, ...own } };
+}
+
+/** What is free, unless the reader wants none of it. @param {Question} question */
+export function freeOf(question) {
+  return question.free ? freeRows(question) : [];
+}
+
+/**
+ * Lighter forms of a question of a language model, the nearest first: fewer samples at once, then
+ * adapters, then weights of fewer bits.
+ * @param {Question} question
+ * @returns {Question[]}
+ */
+function lighter(question) {
+  if (!MODELS.get(question.model)?.shape) return [];
+  if (isAnswering(question)) {
+    const bits = BITS.slice(BITS.indexOf(question.bits));
+    return bits.map((each) => ({ ...question, bits: each, batch: 1 }));
+  }
+  const ways = /** @type {Question["tuning"][]} */ (TUNINGS.slice(TUNINGS.indexOf(question.tuning)));
+  return ways.map((tuning) => ({ ...question, tuning, batch: 1 }));
+}
+
+/**
+ * A question near to this one that fits a free card, or else one of the cards asked about; with the
+ * words for a button.
+ * @param {Question} question
+ * @param {Row[]} rows
+ * @param {Row[]} free
+ * @returns {{question: Question, words: string} | null}
+ */
+export function offerFor(question, rows, free) {
+  const freeFits = free.some((row) => row.fits);
+  if (question.free && !freeFits) {
+    for (const asked of lighter(question)) {
+      const able = freeRows(asked).filter((each) => each.fits);
+      const [row] = able.sort((one, other) => one.seconds[1] - other.seconds[1]);
+      if (row) return { question: asked, words: `Free ${howOf(asked, question)}: ${label(row)}, ${times(row)}` };
+    }
+  }
+  const near = rows.length && !rows.some((row) => row.fits) ? thatFits(question) : null;
+  if (!near) return null;
+  return { question: near.question, words: `Try ${howOf(near.question, question)}: it fits the ${near.device}` };
+}
+
+/** How a question differs from another one. @param {Question} asked @param {Question} before */
+function howOf(asked, before) {
+  const parts = [];
+  if (asked.tuning !== before.tuning) parts.push(METHODS[asked.tuning]);
+  if (asked.bits !== before.bits) parts.push(`${asked.bits} bits`);
+  if (asked.batch !== before.batch) parts.push(`batch ${asked.batch}`);
+  return `with ${parts.join(", ")}`.replace("with batch", "batch");
+}
+
+/**
+ * What is wrong with the texts of a language model, beside which field, or null.
+ * @param {Question} question
+ * @returns {{field: string, problem: string} | null}
+ */
+export function problemOfTexts(question) {
+  const shape = MODELS.get(question.model)?.shape;
+  if (!shape) return null;
+  if (shape.encoder && isAnswering(question)) {
+    const instead = "Ask about training, or count its forward pass as a model of your own";
+    return { field: "task", problem: `${question.model} reads texts and writes none. ${instead}.` };
+  }
+  const most = shape.context;
+  if (!most) return null;
+  const takes = `${question.model} takes ${most.toLocaleString("en-US")} tokens at most`;
+  if (isAnswering(question)) {
+    const long = question.prompt + question.generated > most;
+    return long ? { field: "prompt", problem: `${takes}, its answer included.` } : null;
+  }
+  return question.length > most ? { field: "length", problem: `${takes}.` } : null;
+}
+
+/**
+ * Take another model's longest sample where the usual length, or that of the model before, is longer.
+ * @param {Question} next
+ * @param {Question} before
+ */
+export function shorten(next, before) {
+  const most = MODELS.get(next.model)?.shape?.context;
+  if (most && next.model !== before.model) next.length = Math.min(next.length, most);
+}
+
+/** What fills the memory of a card, in a sentence. @param {Question} question @param {Row | null} row */
+export function memoryWords(question, row) {
+  if (!row || row.own || row.needed === null || question.model === "own") return "";
+  const whole = row.needed;
+  const fixed = neededBy(question, 0);
+  if (!fixed || fixed >= whole) return "";
+  const batch = row.batch / row.count;
+  const [lasting, passing] = isAnswering(question)
+    ? ["the weights", `the keys and values of ${batch} at once`]
+    : [
+        question.task === "training" ? "the weights, their gradients and the optimizer" : "the weights",
+        `the activations of ${batch === 1 ? "one sample" : `a batch of ${batch}`}`,
+      ];
+  const parts = `${sayBytes(fixed)} for the framework and ${lasting}, ${sayBytes(whole - fixed)} for ${passing}`;
+  return `Memory: ${parts}.`;
+}
+
+/**
+ * The card that a browser's drawing library names, or null: Firefox names a similar one on purpose,
+ * and a laptop's, a Ti or a SUPER is another card.
+ * @param {string} renderer such as "ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0, D3D11)"
+ * @param {string[]} names of the cards of the list
+ */
+export function cardIn(renderer, names) {
+  if (/or similar/i.test(renderer)) return null;
+  const other = /^ *(ti|super|laptop|max-q|mobile|d|gre|xt|xtx|pro|max|ultra|\d+ ?gb)\b/i;
+  const matches = names.filter((name) => {
+    const place = renderer.toLowerCase().indexOf(name.toLowerCase());
+    const [before, behind] = [renderer[place - 1] ?? " ", renderer.slice(place + name.length)];
+    return place >= 0 && !/\w/.test(before) && !/^\w/.test(behind) && !other.test(behind);
+  });
+  return matches.sort((one, two) => two.length - one.length)[0] ?? null;
+}
+
+/** What the browser's drawing library calls the card, or nothing. */
+export function rendererName() {
+  const gl = document.createElement("canvas").getContext("webgl");
+  const more = gl?.getExtension("WEBGL_debug_renderer_info");
+  return String((gl && gl.getParameter(more ? more.UNMASKED_RENDERER_WEBGL : gl.RENDERER)) ?? "");
+}
