@@ -265,7 +265,8 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
     used.push(FACTORS.loops);
     up.push(Math.log(FACTORS.loops.factor));
   }
-  let [hostDown, hostUp] = [1, 1];
+  const [chipDown, chipUp] = [down, up].map((logs) => Math.exp(Math.hypot(...logs)));
+  let [hostDown, hostUp] = [chipDown, chipUp]; // on a TPU all is one launch
   if (chip.vendor !== "Google" && work.kernels) {
     const host = FACTORS[work.training ? "hosts training" : "hosts"];
     [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
@@ -279,8 +280,8 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
       [hostDown, hostUp] = [hostDown * few, hostUp * few];
     }
   }
-  const fast = Math.hypot(launch / hostDown, device / Math.exp(Math.hypot(...down)));
-  const slow = Math.hypot(launch * hostUp, device * Math.exp(Math.hypot(...up)));
+  const fast = Math.hypot(launch / hostDown, device / chipDown);
+  const slow = Math.hypot(launch * hostUp, device * chipUp);
   return {
     faster: total / fast,
     slower: slow / total,

@@ -53,7 +53,8 @@ def error_factor(
     if work.training and not large:
         used.append(known["loops"])
         up = [*up, math.log(known["loops"]["factor"])]
-    host_down = host_up = 1.0
+    # on a TPU all is one launch, as little known as the rest
+    host_down, host_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
     if chip.vendor != "Google" and work.kernels:
         host = known["own host" if own_host else "hosts training" if work.training else "hosts"]
         host_down, host_up = host["factor"], host["slower"]
@@ -65,8 +66,9 @@ def error_factor(
             few = known["few kernels"]["factor"]
             used.append(known["few kernels"])
             host_down, host_up = host_down * few, host_up * few
-    fast_s = math.hypot(time.launch_s / host_down, time.device_s / math.exp(math.hypot(*down)))
-    slow_s = math.hypot(time.launch_s * host_up, time.device_s * math.exp(math.hypot(*up)))
+    chip_down, chip_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
+    fast_s = math.hypot(time.launch_s / host_down, time.device_s / chip_down)
+    slow_s = math.hypot(time.launch_s * host_up, time.device_s * chip_up)
     return ErrorFactor(
         time.total_s / fast_s,
         checked=checked,

@@ -214,17 +214,13 @@ def test_what_was_not_compared_widens_the_interval():
         return estimate(net, x, batch=4096, devices=[device], **asked).rows[0]
 
     image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
-    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
-    assert row(*image, "A100").evidence.checked and not row(*image, "H100").evidence.checked
-    assert row(*image, "H100").factor > row(*image, "A100").factor
-    assert row(*words, "A100").evidence.checked
-    volume = nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32)
-    once, never = row(*volume, "V100", precision="fp32"), row(*volume, "A100")
-    assert not once.evidence.checked and "1 measurement of" in once.evidence.reasons[0]
-    assert never.factor > once.factor and not never.evidence.checked
-    video = nn.Sequential(nn.Conv1d(3, 8, 3), nn.LSTM(30, 8, batch_first=True))
-    unknown = row(video, torch.empty(1, 3, 32), "A100", precision="fp32")
-    assert unknown.factor > 1.5 and not unknown.evidence.checked
+    known, near, far = (row(*image, card) for card in ("A100", "A100 40GB", "H100"))
+    assert known.checked and near.checked and not far.checked
+    assert known.factor == pytest.approx(near.factor, rel=0.02) and known.factor < far.factor
+    volume = row(nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32), "A100")
+    assert volume.factor > known.factor and not volume.checked
+    compiled = row(*image, "A100", compiled=True)
+    assert compiled.factor > known.factor and not compiled.checked
 
 
 def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
@@ -627,8 +623,7 @@ def test_only_what_was_compared_is_called_checked():
     words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
     asked = {"batch": 4096, "devices": ["MI210", "MI300X", "A100"]}
     full = estimate(*words, precision="fp32", **asked)
-    assert [row.checked for row in full.rows] == [True, False, True]
-    assert full["MI300X"].factor > full["MI210"].factor
+    assert [row.checked for row in full.rows] == [False, False, True]
     half = estimate(*words, **asked)
     assert [row.checked for row in half.rows] == [False, False, True]
 
@@ -841,7 +836,10 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
     [
         ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
         ({"devices": ["T4"], "precision": "bf16"}, "T4.*fp16, fp32"),
-        ({"devices": ["T4"], "precision": "fp8"}, "unknown precision 'fp8'. Pass one of amp, fp32"),
+        (
+            {"devices": ["T4"], "precision": "fp8"},
+            "unknown precision 'fp8'. Pass one of amp, default, fp32",
+        ),
         ({"deadline_hours": -3}, "deadline_hours must be a positive number.*-3"),
         ({"deadline_hours": float("nan")}, "deadline_hours.*nan"),
         ({"deadline_hours": "48"}, "deadline_hours.*'48'"),
