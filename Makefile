@@ -18,9 +18,14 @@ help: ## list what make can do
 check: $(VENV)/ready-test ## lint, types, and every short test that needs no other process, browser or notebook
 	$(RUN) tools/check.py
 
-test: lint ## lint, types, every test, and every lesson as a test
-	# More workers than there are cores, because many tests wait for another process.
-	$(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+# More workers than there are cores, because many tests wait for another process.
+TEST := -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+test: lint ## lint, types, every test but the slow ones, and every lesson as a test
+	$(RUN) $(TEST) -m "not slow"
+
+test-slow: $(VENV)/ready-test ## the tests that kill, install, or start a server or a lesson anew
+	$(RUN) $(TEST) -m slow tests
 
 newest: ## the newest release of every package: tests without a browser, and each lesson as one file
 	$(PYTHON) tools/install.py $(VENV)-newest newest $(THIS)
@@ -74,4 +79,4 @@ book: $(VENV)/ready-test ## every lesson, the glossary, the teacher's guide and 
 $(VENV)/ready-%: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
 	$(PYTHON) tools/install.py $(VENV) $* $(THIS)
 
-.PHONY: again lab env help check test newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book
+.PHONY: again lab env help check test test-slow newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book

@@ -20,7 +20,9 @@ _HOMES = {
     "to_device": "transfers",
     "Timing": "timing",
     "time_call": "timing",
-    "run_lesson": "launch.run",
+    "run_lesson": "launch.parent",
+    "LaunchError": "launch.request",
+    "RunError": "launch.parent",
 }
 
 __all__ = [*_HOMES]

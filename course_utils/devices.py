@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from course_utils.hardware import KINDS, detect
+from course_utils.hardware import detect
 from course_utils.hardware.machine import cpu_name, host_memory_bytes, usable_cores
+from course_utils.kinds import KINDS, kind_called
 from course_utils.text import format_bytes, html_card, text_table
 
 HEADER = ("device", "name", "memory", "detail")
-_NAME = re.compile(rf"({'|'.join(KINDS)})(?::([0-9]+))?")
 
 
 @dataclass(frozen=True)
 class Device:
     """One device that PyTorch can use here."""
 
-    kind: str  #: one of `course_utils.hardware.KINDS`, such as "cuda"
+    kind: str  #: one of `course_utils.kinds.KINDS`, such as "cuda"
     index: int  #: which device of its kind, counted from 0
     name: str  #: what a person calls it, such as "NVIDIA H200"
     memory_bytes: int | None = None  #: memory it can use, or None where that is not known
@@ -30,7 +30,7 @@ class Device:
     @property
     def torch_device(self) -> torch.device:
         """The `torch.device` to give to `.to(...)`."""
-        return torch.device("cpu") if self.kind == "cpu" else torch.device(self.kind, self.index)
+        return _torch_device(self.kind, self.index)
 
     def __str__(self) -> str:
         return str(self.torch_device)
@@ -55,7 +55,7 @@ def find_devices() -> DeviceList:
     PyTorch counts them. Their names and memory come from the driver's management library and from
     files, so no context is made on a GPU, torch_xla is not imported and no network is used. A card
     that these cannot tie to one of PyTorch's devices is described once PyTorch has started it. A
-    listed device is not yet known to work: `python -m course_tools.doctor` runs a kernel on each.
+    listed device is not yet known to work: the doctor of this course runs a kernel on each.
 
     >>> [device.kind for device in find_devices() if device.kind == "cpu"]
     ['cpu']
@@ -89,7 +89,7 @@ def pick_device(name: str | torch.device | None = None) -> Device:
         RuntimeError: the device asked for is not in this machine. There is no silent fallback.
     """
     chosen = as_torch_device(name)
-    if chosen.type == "cpu":
+    if KINDS[chosen.type].host:
         return _cpu()
     return next(device for device in find_devices() if device.torch_device == chosen)
 
@@ -122,8 +122,8 @@ def as_torch_device(device: Device | torch.device | str | None) -> torch.device:
     if device is None:
         return _current_device()
     name = str(device)  # of a torch.device too
-    match = _NAME.fullmatch(name)
-    if not match:
+    match = re.fullmatch(r"([a-z]+)(?::([0-9]+))?", name)
+    if not match or match[1] not in KINDS:
         raise ValueError(
             f"device {name!r} {requested}, but that names no kind of device. "
             f"Write one of {', '.join(KINDS)}, with an index if you like: 'cuda:1'."
@@ -131,11 +131,12 @@ def as_torch_device(device: Device | torch.device | str | None) -> torch.device:
     kind = match[1]
     index = int(match[2]) if match[2] else detect.current_index(kind)
     if index < _count(kind):
-        return torch.device("cpu") if kind == "cpu" else torch.device(kind, index)
-    here = " and ".join(["cpu", *(str(one) for one in find_devices() if one.kind != "cpu")])
+        return _torch_device(kind, index)
+    others = [str(one) for one in find_devices() if not KINDS[one.kind].host]
+    here = " and ".join(["cpu", *others])
     raise RuntimeError(
         f"device {name!r} {requested}, but this machine has {here}. {advice} "
-        f"To learn why it is missing: python -m course_tools.doctor --require {kind}"
+        "The doctor of this course says why it is missing, and what to do."
     )
 
 
@@ -149,14 +150,19 @@ def wait_for(device: Device | torch.device | str | None = None) -> None:
     >>> wait_for("cpu")
     """
     device = as_torch_device(device)
-    if device.type == "xla":
+    kind = KINDS[device.type]
+    if kind.recorded:
         import torch_xla
         from torch_xla.core import xla_model
 
         torch_xla.sync()
         xla_model.wait_device_ops()
-    elif device.type != "cpu":
+    elif not kind.host:
         torch.accelerator.synchronize(device)
+
+
+def _torch_device(kind: str, index: int) -> torch.device:
+    return torch.device(kind) if kind_called(kind).host else torch.device(kind, index)
 
 
 def _current_device() -> torch.device:
@@ -168,9 +174,9 @@ def _current_device() -> torch.device:
 
 
 def _count(kind: str) -> int:
-    if kind == "cpu":
+    if KINDS[kind].host:
         return 1
-    if kind == "xla":
+    if KINDS[kind].recorded:
         return len(detect.xla_tpus()) or int(detect.can_rehearse())
     torch_kind, count = detect.torch_accelerator()
     return count if kind == torch_kind else 0

@@ -11,6 +11,7 @@ import torch
 
 from course_utils.devices import Device, as_device
 from course_utils.extras import lessons_extra
+from course_utils.kinds import KINDS
 from course_utils.xla import (
     import_torch_xla_before_lightning,
     start_xla,
@@ -52,22 +53,25 @@ def trainer_kwargs(
     """
     unnamed = device is None and not os.environ.get("COURSE_DEVICE")
     device = as_device(device)
-    if unnamed and device.kind == "xpu":
+    if unnamed and not KINDS[device.kind].lightning:
         device = as_device("cpu")
+    kind = KINDS[device.kind]
     import_torch_xla_before_lightning()
-    if device.kind == "cpu":
-        return {"accelerator": "cpu", "devices": 1}
-    if device.kind in ("cuda", "mps"):
-        return {"accelerator": device.kind, "devices": [device.index]}
-    if device.kind == "xla":
+    if not kind.lightning:
+        known = [name for name, each in KINDS.items() if each.lightning]
+        raise NotImplementedError(
+            f"a Lightning Trainer cannot be pointed at {device} here. Use {', '.join(known)}."
+        )
+    arguments: dict[str, Any] = {"accelerator": kind.lightning, "devices": [device.index]}
+    if kind.host:
+        arguments["devices"] = 1
+    if kind.recorded:
         start_xla()
-        accelerator = _rehearsal(package) if device.rehearsal else "tpu"
+        if device.rehearsal:
+            arguments["accelerator"] = _rehearsal(package)
         # The strategy's own plugin, named explicitly: without it Darts adds one that it refuses.
-        saving = package.plugins.io.XLACheckpointIO()
-        return {"accelerator": accelerator, "devices": [device.index], "plugins": [saving]}
-    raise NotImplementedError(
-        f"a Lightning Trainer cannot be pointed at {device} here. Use cpu, cuda, mps or xla."
-    )
+        arguments["plugins"] = [package.plugins.io.XLACheckpointIO()]
+    return arguments
 
 
 def _rehearsal(package: ModuleType) -> Any:

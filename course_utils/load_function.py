@@ -12,6 +12,10 @@ from types import ModuleType
 from typing import Any
 
 
+class NoSuchFunction(ValueError):
+    """A name that leads to no function."""
+
+
 def load_function(name: str) -> Callable[..., Any]:
     """Return a function of a file or of a module that can be imported.
 
@@ -22,14 +26,14 @@ def load_function(name: str) -> Callable[..., Any]:
         name: "path/to/file.py:function" or "package.module:function".
 
     Raises:
-        ValueError: the name has another form, or there is no such file, module or function.
+        NoSuchFunction: the name has another form, or there is no such file, module or function.
         Exception: whatever the file or module raises when it is loaded.
     """
     home, function = split_name(name)
     module = _load_file(Path(home)) if home.endswith(".py") else _import(home)
     found = getattr(module, function, None)
     if not callable(found):
-        raise ValueError(f"{home} defines no function {function!r}.")
+        raise NoSuchFunction(f"{home} defines no function {function!r}.")
     return found
 
 
@@ -37,17 +41,17 @@ def split_name(name: str) -> tuple[str, str]:
     """Return the file or module and the function of a name, without loading anything.
 
     Raises:
-        ValueError: the name has another form, or there is no such file.
+        NoSuchFunction: the name has another form, or there is no such file.
     """
     home, colon, function = name.rpartition(":")
     is_file = home.endswith(".py")
     if not colon or not function or not (is_file or re.fullmatch(r"\w+(\.\w+)*", home)):
-        raise ValueError(
+        raise NoSuchFunction(
             f"{name!r} does not name a function. Write path/to/file.py:function or "
             f"package.module:function."
         )
     if is_file and not Path(home).is_file():
-        raise ValueError(f"there is no file {home!r} in {Path.cwd()}.")
+        raise NoSuchFunction(f"there is no file {home!r} in {Path.cwd()}.")
     return home, function
 
 
@@ -93,5 +97,5 @@ def _import(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            raise ValueError(f"there is no module {name!r}: {error}.") from None
+            raise NoSuchFunction(f"there is no module {name!r}: {error}.") from None
         raise  # the module is there, and imports another one that is missing

@@ -17,6 +17,7 @@ from itertools import repeat
 import torch
 
 from course_utils.devices import Device, as_device, wait_for
+from course_utils.kinds import kind_called
 from course_utils.text import format_seconds, wrapped
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
@@ -32,12 +33,6 @@ CLEAN = 0.97  # a block in which the thread had a core for less of the time than
 MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
 SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
-# One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a
-# GPU about 1e-5, once a block. XLA is waited for at every call. The system's timer interrupts come
-# every 1 to 4 ms and miss most blocks of this length, and so the median; in a long loop they cost
-# 2.5 % on the virtual machine where this was measured.
-BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
-QUEUED_BLOCK_S = 4e-3
 COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
 SETTLE_S = 0.15  # and for so long after it calls are slower
 LEAD_IN_S = 2e-3  # blocks shorter than this feel what ran before them, see `Stopwatch.lead_in`
@@ -64,10 +59,11 @@ class Stopwatch:
     )
 
     def __init__(self, fn: Callable[[], object], device: Device):
-        if device.kind == "xla":
+        self.kind = kind_called(device.kind)
+        if self.kind.recorded:
             start_xla()
         self.fn, self.device = fn, device
-        if device.kind != "cpu":
+        if not self.kind.host:
             # while a device works, the thread that waits for it may well sleep
             self.cpu_clock = None
         self.calls = 1  # in a block
@@ -75,7 +71,7 @@ class Stopwatch:
         self.call_s = math.inf  # of one call at the end of the warm-up
         # whether the clock waited for the device that held the result of the first call
         self.waited = True
-        self._run = self._run_recorded if device.kind == "xla" else self._run_many
+        self._run = self._run_recorded if self.kind.recorded else self._run_many
 
     def _read_first(self) -> None:
         wait_for(self.device)
@@ -88,13 +84,13 @@ class Stopwatch:
         where = getattr(result, "device", None)
         if isinstance(where, torch.device) and where.type not in ("cpu", "meta"):
             # XLA waits for all of its devices at once
-            same_index = where.type == "xla" or where.index in (None, self.device.index)
+            same_index = self.kind.recorded or where.index in (None, self.device.index)
             self.waited = where.type == self.device.kind and same_index
 
     def warm_up(self) -> None:
         """Time the first call, choose the calls in a block, and go on until the state is steady."""
         self._read_first()
-        block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
+        block_s = self.kind.block_s
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
             self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
@@ -118,7 +114,7 @@ class Stopwatch:
             RuntimeError: XLA's counters say that it compiles again and again, or does not run one
                 program a call.
         """
-        if self.device.kind != "xla":
+        if not self.kind.recorded:
             return self._read_block()
         for _ in range(MOST_COMPILING):
             before = xla_counters()
@@ -209,7 +205,9 @@ class Timing:
         return len(self.blocks_s) * self.calls_per_block
 
     def __repr__(self) -> str:
-        low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
+        # Python before 3.13 wants two values
+        blocks_s = self.blocks_s * 2 if len(self.blocks_s) == 1 else self.blocks_s
+        low, _, high = statistics.quantiles(blocks_s, n=4, method="inclusive")
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         left_out = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
@@ -375,10 +373,13 @@ def paused_gc() -> Iterator[None]:
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
     """Let one operation use `threads` CPU threads inside the block; None changes nothing."""
+    if threads is None:  # to set even the same number would change how MKL chooses its own
+        yield
+        return
     before = torch.get_num_threads()
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
+    if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"an operation can use 1 to {MOST_THREADS} threads, but got {threads=}.")
-    torch.set_num_threads(threads or before)
+    torch.set_num_threads(threads)
     try:
         yield
     finally:

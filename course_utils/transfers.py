@@ -9,14 +9,12 @@ from typing import Any, TypeVar
 import torch
 
 from course_utils.devices import Device, as_torch_device
+from course_utils.kinds import kind_called
 from course_utils.xla import start_xla
 
 T = TypeVar("T")
 # what batches hold most often besides tensors
 PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
-# A queued copy to these is not safe. From a GPU, Python could read the CPU's tensor before its data
-# have arrived; MPS may read the CPU's tensor after it was freed (pytorch/pytorch 189690).
-BLOCKING = ("cpu", "mps")
 
 
 def to_device(
@@ -26,7 +24,7 @@ def to_device(
 
     It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses.
     Anything with a method `.to` is moved by that method: a module in place, as `module.to` does,
-    which on XLA gives it new parameters (lesson 5). A tensor that occurs twice is moved once and
+    which on XLA gives it new parameters. A tensor that occurs twice is moved once and
     stays shared, but two views of one storage become two tensors. Containers are copied, never
     changed. Any other object is returned as it is, without a look inside.
 
@@ -46,10 +44,11 @@ def to_device(
         RuntimeError: the device is not in this machine.
     """
     target = as_torch_device(device)
-    if target.type == "xla":
+    kind = kind_called(target.type)
+    if kind.recorded:
         start_xla()  # without it torch has no such device
     try:
-        return _walk(obj, _mover(target, non_blocking and target.type not in BLOCKING))
+        return _walk(obj, _mover(target, non_blocking and kind.queues_copies))
     except RecursionError:
         raise ValueError(
             f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked "

@@ -18,7 +18,8 @@ import torch
 
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.libpython import NAME, how_to_install, load_libpython
-from course_utils.hardware.machine import tpu_chips, version_of
+from course_utils.hardware.machine import tpu_chips, user_name, version_of
+from course_utils.kinds import kind_called
 
 # how .item() reads a value; torch_xla counts it as a fallback
 READING = "aten::_local_scalar_dense"
@@ -74,7 +75,9 @@ def import_torch_xla() -> ModuleType:
     handlers = list(logging.root.handlers)
     try:
         load_libpython()  # torch_xla names it among what it needs, and not where it is
-        with variable_default("PJRT_SELECT_DEFAULT_DEVICE", "0"):
+        no_choice = variable_default("PJRT_SELECT_DEFAULT_DEVICE", "0")
+        # torch's compiler, which it imports, names a folder after the user
+        with no_choice, variable_default("USER", user_name()):
             import torch_xla
     finally:
         logging.root.handlers[:] = handlers
@@ -121,8 +124,7 @@ def start_xla() -> torch.device:
         raise RuntimeError(
             "XLA was started too late: this process ran a backward pass before, and PyTorch can go "
             "backward only on the devices it knew by then. Restart the kernel and call start_xla() "
-            "of course_utils.xla in the first cell. To compare other devices now, name them: "
-            "compare_devices(..., devices=['cpu'])."
+            "of course_utils.xla in the first cell. Until then, name another device."
         ) from error
     return device
 
@@ -137,7 +139,7 @@ def run_recorded(device: torch.device) -> None:
 
     Each call ends one program and does not wait for it. On any other device it does nothing.
     """
-    if device.type == "xla":
+    if kind_called(device.type).recorded:
         import torch_xla
 
         torch_xla.sync()

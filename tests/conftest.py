@@ -25,6 +25,10 @@ import start_python  # noqa: E402, as it looks at the variables
 # folder or file: the marker of every test in it
 MARKED = {
     "browser": "browser",
+    "browser/test_book.py": "slow",
+    "browser/test_lesson_in_jupyterlab.py": "slow",
+    "course_lessons/test_setup.py": "slow",
+    "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
     "course_lessons/test_scripts_of_ones_own.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
@@ -61,12 +65,10 @@ def pytest_collection_modifyitems(items):
             if item.path.is_relative_to(HERE)
             else item.path.name
         )
-        marker = MARKED.get(
-            name,
-            MARKED.get(name.partition("/")[0], "notebook" if name.endswith(".ipynb") else None),
-        )
-        if marker:
-            item.add_marker(marker)
+        for part in {name, name.partition("/")[0]} & MARKED.keys():
+            item.add_marker(MARKED[part])
+        if name.endswith(".ipynb"):
+            item.add_marker("notebook")
         if "in_xla" in getattr(item, "fixturenames", ()):
             item.add_marker("process")
     items.sort(

@@ -23,7 +23,6 @@ import threading
 import types
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from socket import AF_UNIX
 
 # The variable with the address of the process to fork from. The workers of pytest-xdist inherit it.
 ADDRESS = "COURSE_TESTS_FORK"
@@ -34,7 +33,10 @@ def process_to_fork_from():
     """Start the process from which programs are forked; it ends when the block or this process
     does.
     """
-    with tempfile.TemporaryDirectory(prefix="tests-") as folder, socket.socket(AF_UNIX) as door:
+    with (
+        tempfile.TemporaryDirectory(prefix="tests-") as folder,
+        socket.socket(socket.AF_UNIX) as door,
+    ):
         door.bind(f"{folder}/door")
         door.listen()
         number = door.fileno()
@@ -100,7 +102,7 @@ class Program:
         return subprocess.Popen([sys.executable, *self.words], cwd=self.cwd, env=self.env, **kept)
 
     def _fork(self) -> socket.socket:
-        line = socket.socket(AF_UNIX)
+        line = socket.socket(socket.AF_UNIX)
         line.connect(os.environ[ADDRESS])
         asked = json.dumps({"words": self.words, "cwd": self.cwd, "env": self.env}).encode()
         numbers = [file.fileno() for file in self.files]

@@ -16,12 +16,6 @@ NOT_YET_MIRRORED = {
 NOT_YET_WITHOUT_CIRCLES: set[str] = set()
 NOT_YET_SILENT = {
     "course_tools/old_code/old_names.json",
-    "course_utils/__main__.py",
-    "course_utils/devices.py",
-    "course_utils/launch/__main__.py",
-    "course_utils/launch/request.py",
-    "course_utils/launch/run.py",
-    "course_utils/transfers.py",
 }
 NUMBERED = r"(?i:lessons?('s|s')?[ _]\d)"
 

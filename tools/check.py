@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LINT = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]]
-QUICK = "not process and not browser and not notebook and not long"
+QUICK = "not process and not slow and not browser and not notebook and not long"
 TESTS = [["pytest", "-n", "2", "-m", QUICK, "tests"]]
 
 

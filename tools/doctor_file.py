@@ -6,8 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = (
-    *("course_utils/__init__.py", "course_utils/devices.py", "course_utils/text.py"),
-    *("course_utils/hardware/*.py", "course_tools/__init__.py", "course_tools/doctor/*"),
+    *("course_utils/__init__.py", "course_utils/devices.py", "course_utils/kinds.py"),
+    *("course_utils/text.py", "course_utils/hardware/*.py"),
+    *("course_tools/__init__.py", "course_tools/doctor/*"),
 )
 START = """import runpy, sys
 

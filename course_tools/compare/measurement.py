@@ -1,8 +1,10 @@
 """One measured or published figure."""
 
-import math
 import statistics
 from dataclasses import dataclass
+
+# Of sizes, items and seconds: beyond these no machine computes, and no picture is drawn.
+LEAST, MOST = 1e-15, 1e30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +18,7 @@ class Measurement:
     unit: str  #: what a rate counts, such as "samples"
     items: float  #: how many of these one call does
     label: str  #: the contestant, such as "cpu, 1 thread"
-    kind: str  #: of its device, such as "cpu"; one of `course_utils.hardware.KINDS`
+    kind: str  #: of its device, such as "cpu"; one of `course_utils.kinds.KINDS`
     device: str  #: the device's name
     threads: int | None = None  #: that one operation could use on the CPU; None if not known
     #: seconds a call in each round, which the contestants of one size share; one number alone where
@@ -29,11 +31,16 @@ class Measurement:
         for name in ("workload", "precision", "size_name", "unit", "label", "kind", "device"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, not a text")
+        if not isinstance(self.threads, int | None):
+            raise ValueError(f"threads is {self.threads!r}, not a number")
+        if not all(isinstance(warning, str) for warning in self.warnings):
+            raise ValueError(f"warnings are {self.warnings!r}, not texts")
         for name in ("size", "items", "rounds_s"):
             value = getattr(self, name)
             numbers = value if name == "rounds_s" else (value,)
             if not numbers or not all(map(_is_positive, numbers)):
-                raise ValueError(f"{name} is {value!r}, not above 0")
+                shown = repr(value)[:60]
+                raise ValueError(f"{name} is {shown}, not between {LEAST:g} and {MOST:g}")
 
     @property
     def median_s(self) -> float:
@@ -55,4 +62,4 @@ class Measurement:
 
 
 def _is_positive(number: object) -> bool:
-    return isinstance(number, int | float) and 0 < number < math.inf
+    return isinstance(number, int | float) and LEAST < number < MOST

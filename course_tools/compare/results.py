@@ -45,6 +45,15 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)  #: the CPU and the operating system
 
+    def __post_init__(self) -> None:
+        """Refuse what no comparison writes, since a file may come from anybody."""
+        for name in ("origin", "date", "command", "source", "detail"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, not a text")
+        for name in ("versions", "machine"):
+            if not isinstance(getattr(self, name), dict):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, not a dictionary")
+
     @property
     def labels(self) -> list[str]:
         """The contestants."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from course_tools.doctor.diagnose import LIMIT_S, diagnose
 from course_tools.doctor.private import everything_without_secrets
-from course_utils.hardware import KINDS
+from course_utils.kinds import KINDS
 from course_utils.text import show_result
 
 # How it was started: as a module, or as the one file that `make doctor.pyz` makes.

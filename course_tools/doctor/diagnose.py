@@ -15,7 +15,8 @@ from course_tools.doctor.diagnosis import Diagnosis
 from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.packages import read_package
 from course_tools.doctor.run_child import Command, probe_command, run_all
-from course_utils.hardware import KINDS, machine
+from course_utils.hardware import machine
+from course_utils.kinds import KINDS
 
 LIMIT_S = 40.0  # for one child process; importing torch from a cold disk takes most of it
 # The variables that a report shows, by name: any other may hold a key.
@@ -33,7 +34,7 @@ SHOWN = (
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
-def diagnose(kinds: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S) -> Diagnosis:
+def diagnose(kinds: tuple[str, ...] = tuple(KINDS), *, limit_s: float = LIMIT_S) -> Diagnosis:
     """Say for each kind of device whether it works here, why not, and what to do.
 
     Args:

@@ -1,6 +1,7 @@
 """The picture of a timeline: its lanes below one another."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from course_tools.figures import (
@@ -14,7 +15,7 @@ from course_tools.figures import (
     lecture_axes,
     picture,
 )
-from course_tools.timeline.lanes import Lane, Span, union
+from course_tools.timeline.lanes import Lane, Span, covered_s, union
 from course_utils.text import DURATIONS, format_seconds
 
 COLORS = {  # Okabe and Ito's
@@ -26,6 +27,8 @@ COLORS = {  # Okabe and Ito's
 }
 FEW = 40  # spans of a lane that are drawn with an edge each,
 WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
+MOST = 12  # lanes of a run that are drawn
+FINE = 2e-4  # of the axis: what is closer together than this is drawn as one, if there is much
 LETTER = 0.0155  # of the axes' width, for one letter of 20 pt
 
 
@@ -42,8 +45,10 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
     unit, size = units[0] if units else DURATIONS[-1]
     axes = lecture_axes(title, unit)
     rows, labels, y = [], [], 0.0
-    for name, lanes in runs.items():
+    for name, every in runs.items():
+        lanes, others = _most_used(every)
         words = f"{name}: {format_seconds(ends[name])}"
+        words += f" (and {others:,} more lanes)" if others else ""
         axes.text(0, y, words, va="center", fontweight="bold", parse_math=False)
         y -= 0.75
         for lane in lanes:
@@ -65,7 +70,8 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
 def in_words(lanes: Sequence[Lane], end_s: float) -> str:
     """Return in words what the picture of these lanes shows."""
     rows = []
-    for lane in lanes:
+    shown, others = _most_used(lanes)
+    for lane in shown:
         names = list(dict.fromkeys(span.name for span in lane.named))
         words = f"{lane.name} ({', '.join(names[:6])})" if names else lane.name
         words += f": busy for {lane.busy_s / (end_s or 1):.0%}"
@@ -73,10 +79,23 @@ def in_words(lanes: Sequence[Lane], end_s: float) -> str:
         if waited_s:
             words += f", waiting for {waited_s / (end_s or 1):.0%}"
         rows.append(words)
+    if others:
+        rows.append(f"{others:,} more lanes")
     return f"A timeline of {format_seconds(end_s)}. " + "; ".join(rows) + "."
 
 
+def _most_used(lanes: Sequence[Lane]) -> tuple[list[Lane], int]:
+    """Return the lanes that are drawn, in their order, and how many are left out."""
+    if len(lanes) <= MOST:
+        return list(lanes), 0
+    used = sorted(lanes, key=lambda lane: covered_s(lane.work + lane.waits), reverse=True)[:MOST]
+    kept = {id(lane) for lane in used}
+    return [lane for lane in lanes if id(lane) in kept], len(lanes) - MOST
+
+
 def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
+    work, named, waits = (_merged(spans, end_s) for spans in (lane.work, lane.named, lane.waits))
+    lane = replace(lane, work=work, named=named, waits=waits)
     color = COLORS[lane.kind]
     below = 0.42 if lane.named else 0.8  # the work leaves room for the names above it
     axes.broken_barh(
@@ -100,6 +119,11 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
         first = lane.work[0]  # all are too short for their names: its name stands before it
         if first.start_s > LETTER * end_s * (len(first.name) + 1):
             axes.text(first.start_s / size, height, f"{first.name} ", ha="right", **words)
+
+
+def _merged(spans: tuple[Span, ...], end_s: float) -> tuple[Span, ...]:
+    many = len(spans) * FINE > 1
+    return tuple(union(spans, FINE * end_s)) if many else spans
 
 
 def _bars(spans: Iterable[Span], size: float) -> list[tuple[float, float]]:

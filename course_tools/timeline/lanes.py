@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):  # a trace has hundreds of thousands, and a tuple is made quickly
     """Something that went on from `start_s` to `end_s`, in seconds from its timeline's start."""
 
     name: str

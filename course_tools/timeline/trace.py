@@ -2,12 +2,12 @@
 
 import gzip
 import json
-import math
 import os
 import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,9 +15,11 @@ from typing import Any
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
 
 from course_utils.devices import Device, wait_for
+from course_utils.kinds import kind_called
 
 Event = Mapping[str, Any]
 Trace = Mapping[str, Any] | list[Any] | str | os.PathLike  # as a trace is given: also by its path
+ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 DRIVER = ("cuda_runtime", "cuda_driver")
 ON_HOST = ("cpu_op", "user_annotation", *DRIVER)
 EXCHANGE = re.compile(r"(void )?nccl", re.IGNORECASE)  # kernels of NCCL, and of AMD's RCCL
@@ -32,6 +34,10 @@ BATCH_NORM = re.compile(r"\bbn_|batch_?norm", re.IGNORECASE)
 WORK_KINDS = ("arithmetic", "memory", "exchange", "copies")
 # A call for a copy comes back at once from pinned memory, and otherwise when the copy is done.
 WAITING = re.compile(r"wait\b|(cuda|cu|hip)(\w*Synchronize|Memcpy)")
+NUMBER = (int, float)
+LATEST = 1e18  # microseconds since 1970: the year 33,000
+PLAIN = (str, int, float, type(None))
+NOTHING: dict[str, Any] = {}
 # What the profiler called its categories until 2021.
 OLD_CATEGORIES = {
     "Operator": "cpu_op",
@@ -53,13 +59,16 @@ def work_of(event: Event) -> str | None:
     """Return what kind of work of a device an event is, one of `WORK_KINDS`; None for what is not
     on a device. A copy inside the device and a memset are work of its memory.
     """
-    category, name = event.get("cat"), event["name"]
+    category = event.get("cat")
+    return _kind_of(category, event["name"]) if category in ON_DEVICE else None
+
+
+@lru_cache(maxsize=10_000)
+def _kind_of(category: str, name: str) -> str:
     if category == "gpu_memset" or (category == "gpu_memcpy" and "DtoD" in name):
         return "memory"
     if category == "gpu_memcpy":
         return "copies"
-    if category != "kernel":
-        return None
     if EXCHANGE.match(name):
         return "exchange"
     multiplies = ARITHMETIC.search(name) and not BATCH_NORM.search(name)
@@ -74,8 +83,8 @@ def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
         # a CUDA build reports on stderr that there is no GPU
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     activities = [ProfilerActivity.CPU]
-    if device.kind in ("cuda", "xpu"):
-        activities.append(getattr(ProfilerActivity, device.kind.upper()))
+    if activity := kind_called(device.kind).activity:
+        activities.append(getattr(ProfilerActivity, activity))
     every = _all_threads()
     # torch 2.11 warns without acc_events
     with profile(activities=activities, experimental_config=every, acc_events=True) as profiler:
@@ -142,7 +151,7 @@ def complete_events(trace: Trace) -> list[dict[str, Any]]:
     """
     found = []
     for number, event in enumerate(open_trace(trace)["traceEvents"]):
-        if isinstance(event, Mapping) and event.get("ph") != "X":
+        if isinstance(event, dict) and event.get("ph") != "X":
             continue
         wrong = _what_is_wrong(event)
         if wrong:
@@ -158,22 +167,24 @@ def complete_events(trace: Trace) -> list[dict[str, Any]]:
 
 def _what_is_wrong(event: object) -> str:
     """Return why an event cannot be read, or ""."""
-    if not isinstance(event, Mapping):
+    if not isinstance(event, dict):
         return f"it is {str(event)[:40]!r} and no object"
     if not isinstance(event.get("name"), str):
         return f"its name is {event.get('name')!r} and no text"
     for key in ("ts", "dur"):
         number = event.get(key)
-        if not isinstance(number, int | float) or not math.isfinite(number):
-            return f"its {key!r} is {number!r} and no number"
+        if not isinstance(number, NUMBER) or not -LATEST < number < LATEST:
+            return f"its {key!r} is {str(number)[:40]!r} and no time"
     if event["dur"] < 0:
         return "it ends before it begins"
-    arguments = event.get("args", {})
-    if not isinstance(arguments, Mapping):
+    arguments = event.get("args", NOTHING)
+    if not isinstance(arguments, dict):
         return f"its args are {str(arguments)[:40]!r} and no object"
-    plain = [event.get("cat"), event.get("pid"), event.get("tid"), arguments.get("correlation")]
-    if not all(isinstance(value, str | int | float | None) for value in plain):
-        return "its cat, pid, tid or correlation is neither a number nor a text"
+    for value in (event.get("cat"), event.get("pid"), event.get("tid")):
+        if not isinstance(value, PLAIN):
+            return f"its cat, pid or tid is {value!r}, neither a number nor a text"
+    if not isinstance(arguments.get("correlation"), PLAIN):
+        return "its correlation is neither a number nor a text"
     return ""
 
 

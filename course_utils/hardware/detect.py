@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from course_utils.hardware import KINDS, machine, nvidia
-from course_utils.hardware.libpython import load_libpython
+from course_utils.hardware import machine, nvidia
+from course_utils.hardware.libpython import find_libpython
 from course_utils.hardware.nvidia import Card
+from course_utils.kinds import KINDS
 
 
 def torch_accelerator() -> tuple[str, int]:
@@ -27,14 +28,14 @@ def torch_accelerator() -> tuple[str, int]:
         return "cpu", 0
     kind = current.type
     count = torch.get_device_module(kind).device_count()
-    if kind == "cuda" and count and not is_running(kind) and _driver_is_too_old():
+    if KINDS[kind].nvml and count and not is_running(kind) and _driver_is_too_old():
         count = 0
     return kind, count
 
 
 def is_running(kind: str) -> bool:
     """Say whether this process has started torch's devices of a kind."""
-    return kind in ("cuda", "xpu") and torch.get_device_module(kind).is_initialized()
+    return KINDS[kind].starts and torch.get_device_module(kind).is_initialized()
 
 
 def current_index(kind: str) -> int:
@@ -53,24 +54,25 @@ def _describe(kind: str, count: int) -> list[Card]:
     """Return what is known of each of torch's `count` accelerators."""
     if count == 0:
         return []
-    if kind == "mps":
+    row = KINDS[kind]
+    if row.shares_memory:
         memory_bytes = machine.host_memory_bytes()
         return [Card(f"GPU of {machine.cpu_name()}", memory_bytes, "memory shared with the CPU")]
     if is_running(kind):
         ask = torch.get_device_module(kind).get_device_properties
-        return [_running_card(kind, ask(index)) for index in range(count)]
-    if kind == "cuda" and not torch.version.hip:
+        return [_running_card(ask(index)) for index in range(count)]
+    if row.nvml and not torch.version.hip:
         return nvidia.cards_of_cuda(nvidia.read_driver(), count)
-    maker = "Intel" if kind == "xpu" else "AMD"
-    return [Card(f"{maker} graphics card", detail=nvidia.LATER)] * count
+    return [Card(f"{row.maker or kind} graphics card", detail=nvidia.LATER)] * count
 
 
-def _running_card(kind: str, properties: Any) -> Card:
-    if kind == "xpu":
-        detail = f"{properties.gpu_eu_count} cores"
-    elif torch.version.hip:
+def _running_card(properties: Any) -> Card:
+    detail = ""
+    if torch.version.hip:
         detail = properties.gcnArchName
-    else:
+    elif hasattr(properties, "gpu_eu_count"):
+        detail = f"{properties.gpu_eu_count} cores"
+    elif hasattr(properties, "major"):
         detail = f"compute capability {properties.major}.{properties.minor}"
     return Card(properties.name, properties.total_memory, detail)
 
@@ -107,7 +109,7 @@ def can_rehearse() -> bool:
 
 
 def _xla_can_load() -> bool:
-    return xla_matches_torch() and load_libpython() is not None
+    return xla_matches_torch() and find_libpython() is not None
 
 
 def xla_matches_torch() -> bool:

@@ -58,18 +58,51 @@ def usable_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    # of control groups, version 2, such as "100000 100000": one core's worth
-    quota = read_text(ROOT / "sys/fs/cgroup/cpu.max").split()
-    if len(quota) == 2 and all(part.isdigit() for part in quota):
-        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
+    for quota, period in _quotas():
+        cores = min(cores, max(1, quota // period))
     return cores
 
 
 def host_memory_bytes() -> int:
     """Return the bytes of memory that this process may use, within its container's limit."""
-    limit = read_text(ROOT / "sys/fs/cgroup/memory.max").strip()
-    all_bytes = _physical_memory_bytes()
-    return min(all_bytes, int(limit)) if limit.isdigit() else all_bytes
+    limits = [*_limits("", "memory.max"), *_limits("memory", "memory.limit_in_bytes")]
+    return min([_physical_memory_bytes(), *(int(limit) for limit in limits if limit.isdigit())])
+
+
+def _quotas() -> list[tuple[int, int]]:
+    """Return each limit of cores: the time on cores, and in how much time by the clock."""
+    pairs = [limit.split() for limit in _limits("", "cpu.max")]  # such as "50000 100000"
+    periods = _limits("cpu", "cpu.cfs_period_us")
+    pairs += [list(pair) for pair in zip(_limits("cpu", "cpu.cfs_quota_us"), periods, strict=False)]
+    # "max" and -1 are no limits
+    return [(int(pair[0]), int(pair[1])) for pair in pairs if all(map(str.isdigit, pair))]
+
+
+def _limits(controller: str, name: str) -> list[str]:
+    """Return what a file of control groups says: of this process's group and of all above it.
+
+    Version 2 has one tree of groups and "" for a controller, version 1 a tree for each controller
+    (Linux documentation, cgroup-v2 and cgroup-v1). In a container its own group is the top.
+    """
+    found = []
+    for line in read_text(ROOT / "proc/self/cgroup").splitlines() or ["0::/"]:
+        _, controllers, path = line.split(":", 2)  # such as 4:memory:/docker/1f2e
+        if controller in controllers.split(","):
+            top = ROOT / "sys/fs/cgroup" / controller
+            group = top / path.strip("/")
+            folders = [group, *group.parents] if ".." not in path else [top]
+            found = [folder for folder in folders if folder.is_relative_to(top)]
+    return [text.strip() for folder in found if (text := read_text(folder / name))]
+
+
+def user_name() -> str:
+    """Return the user's name, or one made of the number of a user who has none in this system."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # such as in `docker run --user 1001`
+        return f"user-{os.getuid() if hasattr(os, 'getuid') else 0}"
 
 
 def version_of(package: str) -> str:

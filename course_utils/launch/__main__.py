@@ -7,15 +7,15 @@ import sys
 from dataclasses import MISSING, fields
 from typing import NoReturn
 
+from course_utils.launch.parent import RunError, run_lesson
 from course_utils.launch.request import LaunchError, Request
-from course_utils.launch.run import RunError, run_lesson
 from course_utils.text import show_result
 
 EXAMPLES = """examples:
-  python -m course_utils.launch --lesson my_training.py:make
-  python -m course_utils.launch --lesson my_training.py:make --devices 2 --epochs 10 --out runs/a
-  python -m course_utils.launch --lesson my_training.py:make --epochs 30 --out runs/a --resume
-  python -m course_utils.launch --lesson course_lessons.air_rnn:air_rnn --strategy ddp
+  python -m course_utils.launch --training my_training.py:make
+  python -m course_utils.launch --training my_training.py:make --count 2 --epochs 10 --out runs/a
+  python -m course_utils.launch --training my_training.py:make --epochs 30 --out runs/a --resume
+  python -m course_utils.launch --training my_training.py:make --strategy ddp
 
 exit status: 0 trained, 1 a rank raised or was killed, 2 the request was refused, 130 Ctrl-C."""
 
@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--lesson",
+        "--training",
         required=True,
         help="path/to/file.py:function or package.module:function, a function that returns a "
         "LightningModule and its DataLoader",
@@ -45,10 +45,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--strategy",
         help="ddp_spawn: build the training once and send it to the processes; ddp: build it in "
-        "each process (default: %(default)s)",
+        "each process (default: %(default)s); also Lightning's longer names, such as "
+        "ddp_find_unused_parameters_true",
     )
     parser.add_argument(
-        "--devices", type=int, help="GPUs or CPU processes (default: all GPUs, or one process)"
+        "--count", type=int, help="GPUs or CPU processes (default: all GPUs, or one process)"
     )
     parser.add_argument(
         "--accelerator",
@@ -56,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
         "otherwise the CPU (default: %(default)s)",
     )
     parser.add_argument("--epochs", type=int, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, help="default: the training's own, or always the same")
     parser.add_argument(
         "--out",
         metavar="DIR",
@@ -85,9 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # such as `... | head -1`, which has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
-    except OSError as error:
-        print(f"launch: what the ranks print cannot be shown: {error}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print("launch: stopped", file=sys.stderr)
         return 128 + signal.SIGINT

@@ -10,6 +10,8 @@ from course_utils.launch.request import LaunchError, Request
 from course_utils.lightning import pl
 from course_utils.whole_file import open_whole
 
+MOST_BYTES = 20_000_000  # that of a network of a thousand layers takes less than one million
+
 
 class WholeCheckpoints(pl.plugins.TorchCheckpointIO):
     """Saves a checkpoint so that an interrupted write leaves the old one."""
@@ -35,7 +37,7 @@ def check_checkpoint(request: Request) -> None:
     if not request.resume or not path.exists():
         return
     try:
-        epochs = _finished_epochs(path)
+        epochs, seed = _finished_epochs(path)
     except Exception as error:  # a forged file can raise any
         reason = error if isinstance(error, LaunchError) else type(error).__name__
         raise LaunchError(
@@ -45,20 +47,36 @@ def check_checkpoint(request: Request) -> None:
         raise LaunchError(
             f"{request.out} has been trained for {epochs} epochs already; ask for more epochs."
         )
+    if seed != request.seed:
+        raise LaunchError(
+            f"{request.out} was trained with seed={seed}, and not with seed={request.seed}: resume "
+            "with its own."
+        )
 
 
-def _finished_epochs(path: Path) -> int:
+def _finished_epochs(path: Path) -> tuple[int, int | None]:
+    """Return the epochs in a checkpoint and the seed that was asked for."""
     if not path.is_file():
         raise LaunchError("it is not a file")  # reading a pipe could wait for ever
     with zipfile.ZipFile(path) as archive:
-        unpacked_bytes = sum(part.file_size for part in archive.infolist())
+        parts = archive.infolist()
+    unpacked_bytes = sum(part.file_size for part in parts)
     if unpacked_bytes > path.stat().st_size:  # torch does not compress
         raise LaunchError(f"it would unpack to {unpacked_bytes / 1e9:.1f} GB")
+    # torch reads this part object by object; the weights are in parts of their own
+    if any(part.filename.endswith("data.pkl") and part.file_size > MOST_BYTES for part in parts):
+        raise LaunchError("it holds too many objects")
     state = torch.load(path, map_location="cpu", weights_only=True)
-    for key in ("state_dict", "optimizer_states", "lr_schedulers", "loops", "global_step"):
+    for key in ("state_dict", "optimizer_states", "lr_schedulers", "loops"):
         if key not in state:
             raise LaunchError(f"it has no {key!r}")
-    losses = state["callbacks"]["EpochReport"]["losses"]
+    report = state["callbacks"]["EpochReport"]
+    losses, epoch = report["losses"], state["epoch"]
+    for name, number in (("epoch", epoch), ("global_step", state["global_step"])):
+        if type(number) is not int or number < 0:
+            raise LaunchError(f"its {name} is not a whole number from 0 on")
+    if type(losses) is not list or len(losses) > epoch + 1:
+        raise LaunchError("it has more losses than epochs")
     if not all(isinstance(loss, float) for loss in losses):
         raise LaunchError("its losses are not numbers")
-    return state["epoch"] + 1
+    return epoch + 1, report["seed"]

@@ -14,7 +14,6 @@ from course_utils.launch.request import Request
 from course_utils.launch.result import RunResult
 from course_utils.lightning import pl
 
-SEED = 42
 PATIENCE_S = 60.0
 
 
@@ -24,8 +23,8 @@ class EpochReport(pl.callbacks.Checkpoint):
     A `Checkpoint` has its turn after the module, which logs its loss at the end of an epoch.
     """
 
-    def __init__(self, request: Request, accelerator: str):
-        self.request, self.accelerator = request, accelerator
+    def __init__(self, request: Request, accelerator: str, seed: int):
+        self.request, self.accelerator, self.seed = request, accelerator, seed
         self.losses: list[float] = []
         self.first_epoch = self.batches = 0
         self.start_s = 0.0
@@ -33,7 +32,7 @@ class EpochReport(pl.callbacks.Checkpoint):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
-        return {"losses": self.losses}
+        return {"losses": self.losses, "seed": self.request.seed}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
@@ -47,7 +46,7 @@ class EpochReport(pl.callbacks.Checkpoint):
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Seed the first epoch, before Lightning asks the loader for it."""
-        _seed_epoch(self.first_epoch)
+        seed_all(self.seed, self.first_epoch)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the clock, and let SIGTERM end this rank at once.
@@ -64,11 +63,18 @@ class EpochReport(pl.callbacks.Checkpoint):
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Seed every later epoch, so that a resumed run draws the numbers of an unbroken one."""
         if trainer.current_epoch > self.first_epoch:
-            _seed_epoch(trainer.current_epoch)
+            seed_all(self.seed, trainer.current_epoch)
 
-    def on_train_batch_start(self, *_: Any) -> None:
-        """Count the batches."""
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Count the batches, and give each rank numbers of its own once the order is drawn.
+
+        The order of the samples is the same in all ranks, which share it out. Dropout is not.
+        """
         self.batches += 1
+        if batch_idx == 0:
+            seed_all(self.seed, trainer.current_epoch, trainer.global_rank + 1)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Save a checkpoint and print the loss, if the module has logged a `train_loss`."""
@@ -88,9 +94,9 @@ class EpochReport(pl.callbacks.Checkpoint):
         if not trainer.is_global_zero or not self.batches:
             return
         result = RunResult(
-            lesson=self.request.lesson,
+            training=self.request.training,
             strategy=self.request.strategy,
-            device=self.accelerator,
+            accelerator=self.accelerator,
             ranks=trainer.world_size,
             losses=self.losses,
             train_s=time.monotonic() - self.start_s,
@@ -119,16 +125,25 @@ def say_when_waiting(
         sleep(PATIENCE_S)
         now = batches_begun()
         if now is not None and now == before != said:
-            say(
-                f"{rank} has begun {now} batches, and none in the last minute. Ranks wait for "
-                "each other in every batch, and for ever where one has fewer batches than another: "
-                "give each rank equally many.",
-            )
+            say(f"{rank} has begun {now} batches, and none in the last minute. {_why(now)}")
             said = now
         before = now
 
 
-def _seed_epoch(epoch: int) -> None:
-    # Not seed_everything: it also sets the seed by which Lightning shuffles all epochs.
+def _why(batches: int) -> str:
+    if batches == 0:
+        return "It may still prepare its data, or wait for another rank that does or has an error."
+    return (
+        "Ranks wait for each other in every batch, and for ever where one has fewer batches than "
+        "another: give each rank equally many."
+    )
+
+
+def seed_all(*parts: int) -> None:
+    """Seed every generator of random numbers from these numbers.
+
+    Not by seed_everything: it also sets the seed by which Lightning shuffles all epochs.
+    """
+    number = int(numpy.random.SeedSequence(parts).generate_state(1)[0])
     for seed in (random.seed, numpy.random.seed, torch.manual_seed):
-        seed(SEED + epoch)
+        seed(number)

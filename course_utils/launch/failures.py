@@ -1,23 +1,34 @@
-"""What is shown of an error in a rank: its cause, and the calls in the lesson's own code."""
+"""What is shown of an error in a rank: its cause, and the calls in the training's own code."""
 
 import os
 import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 
 def without_library_frames(text: str) -> str:
-    """Return a traceback without the calls inside torch and Lightning, which are most of it."""
-    library = re.compile(r'  File ".*-packages/(torch|lightning|pytorch_lightning)/')
-    kept, inside = [], False
+    """Return a traceback without the calls inside torch, Lightning and the launcher.
+
+    They are most of it. If there is no other call, the traceback stays whole.
+    """
+    here = re.escape(str(Path(__file__).resolve().parents[1]))
+    library = re.compile(
+        rf'  File "(.*-packages/(torch|lightning|pytorch_lightning)/|{here}/|<frozen |'
+        r".*/multiprocessing/)"
+    )
+    kept, inside, calls = [], False, 0
     for line in text.strip().splitlines():
         if line.startswith("  File "):
             inside = bool(library.match(line))
+            calls += not inside
         elif not line.startswith("    "):
             inside = False
         if not inside:
             kept.append(line)
-    return "\n".join([*kept, "(The calls inside torch and Lightning are left out.)"])
+    if calls == 0:
+        return text.strip()
+    return "\n".join([*kept, "(The calls inside torch, Lightning and the launcher are left out.)"])
 
 
 def cause_of(text: str) -> str:
@@ -36,6 +47,11 @@ def cause_of(text: str) -> str:
         first = f"{first} {rest[0].strip()}"
     if "closed by peer" in first or "reset by peer" in first:
         first += " (Another rank had ended before: it called exit(), or has an error of its own.)"
+    if "DataLoader worker" in first:
+        first += (
+            " (Often memory has run out: take fewer workers, none, or a smaller batch; in a "
+            "container, give /dev/shm more: docker run --shm-size=8g.)"
+        )
     return first
 
 

@@ -1,12 +1,18 @@
 """A request to the launcher, and the values that it refuses."""
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.load_function import split_name
 
-STRATEGIES = ("ddp_spawn", "ddp")
+# Lightning's own names; its errors advise to take one of the longer ones.
+STRATEGIES = tuple(
+    f"{strategy}{more}"
+    for strategy in ("ddp_spawn", "ddp")
+    for more in ("", "_find_unused_parameters_true", "_find_unused_parameters_false")
+)
 ACCELERATORS = ("auto", "cpu", "gpu")
 
 
@@ -22,11 +28,12 @@ class Request:
         LaunchError: a value makes no sense on any machine, or there is no such file.
     """
 
-    lesson: str
+    training: str
     strategy: str = "ddp_spawn"
-    devices: int | None = None
+    count: int | None = None
     accelerator: str = "auto"
     epochs: int = 20
+    seed: int | None = None
     out: str = "runs/last"
     resume: bool = False
 
@@ -34,20 +41,32 @@ class Request:
         if os.name != "posix":
             raise LaunchError("the launcher needs Linux or macOS; on Windows, use it in WSL.")
         if self.strategy not in STRATEGIES:
-            raise LaunchError(f"strategy must be ddp_spawn or ddp, not {self.strategy!r}.")
+            raise LaunchError(
+                f"strategy must be ddp_spawn or ddp, not {self.strategy!r}. Both can end in "
+                "_find_unused_parameters_true."
+            )
         if self.accelerator == "tpu":
-            raise LaunchError("the launcher has no TPUs: run lesson 4's train_lightning.py there.")
+            raise LaunchError("the launcher has no TPUs: write Trainer(accelerator='tpu') there.")
         if self.accelerator not in ACCELERATORS:
             raise LaunchError(f"accelerator must be auto, cpu or gpu, not {self.accelerator!r}.")
-        if self.devices is not None:
-            _check_count("devices", self.devices)
-        _check_count("epochs", self.epochs)
-        if not self.out:
-            raise LaunchError("out must be the name of a folder, but it is empty.")
+        if self.count is not None:
+            _check_whole("count", self.count, 1)
+        _check_whole("epochs", self.epochs, 1)
+        if self.seed is not None:
+            _check_whole("seed", self.seed, 0, 2**32 - 1)  # what NumPy takes
+        if not self.out or "\0" in self.out:
+            raise LaunchError(f"out must be the name of a folder, not {self.out!r}.")
+        object.__setattr__(self, "out", os.path.expanduser(self.out))
+        object.__setattr__(self, "training", os.path.expanduser(self.training))
         try:
-            split_name(self.lesson)
+            split_name(self.training)
         except ValueError as error:
             raise LaunchError(str(error)) from None
+
+    @property
+    def spawns(self) -> bool:
+        """Say whether the training is built once and sent to the ranks."""
+        return self.strategy.startswith("ddp_spawn")
 
     @property
     def checkpoint(self) -> Path:
@@ -64,6 +83,7 @@ class Request:
         return set(Path(self.out).glob(f"{self.checkpoint.name}.*.part"))
 
 
-def _check_count(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise LaunchError(f"{name} must be a whole number of at least 1, not {value!r}.")
+def _check_whole(name: str, value: object, least: int, most: float = math.inf) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        limit = f"at least {least}" if most == math.inf else f"{least} to {most}"
+        raise LaunchError(f"{name} must be a whole number of {limit}, not {value!r}.")

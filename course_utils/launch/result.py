@@ -12,9 +12,9 @@ from course_utils.whole_file import write_whole
 class RunResult:
     """The losses, time and checkpoint of a launch."""
 
-    lesson: str
+    training: str
     strategy: str
-    device: str  #: "cpu" or "gpu"
+    accelerator: str  #: "cpu" or "gpu"
     ranks: int
     losses: list[float]  #: `train_loss` of each epoch, including those before a resume
     train_s: float  #: from the first step of this run to its last
@@ -33,11 +33,11 @@ class RunResult:
         """
         try:
             result = cls(**json.loads(path.read_text(encoding="utf-8")))
-            text = (result.lesson, result.strategy, result.device, result.checkpoint)
+            text = (result.training, result.strategy, result.accelerator, result.checkpoint)
             numbers = (result.ranks, result.train_s, *result.losses)
             whole = all(isinstance(one, str) for one in text)
             whole = whole and all(isinstance(one, int | float) for one in numbers)
-        except (TypeError, ValueError):
+        except (RecursionError, TypeError, ValueError):
             whole = False
         if not whole:
             raise ValueError(f"{path} is not the result of a launch, or not a whole one.")
@@ -45,11 +45,11 @@ class RunResult:
 
     def __repr__(self) -> str:
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
-        rows = [("training", format_seconds(self.train_s)), ("checkpoint", self.checkpoint)]
+        rows = [("time", format_seconds(self.train_s)), ("checkpoint", self.checkpoint)]
         if self.losses:
             losses = f"{self.losses[0]:.4g} in epoch 1"
             if len(self.losses) > 1:
                 losses += f", {self.losses[-1]:.4g} in epoch {len(self.losses)}"
             rows.insert(0, ("train_loss", losses))
-        how = f"{self.lesson}, {self.strategy}, {ranks} on {self.device}"
-        return text_table(("lesson", how), rows)
+        how = f"{self.training}, {self.strategy}, {ranks} on {self.accelerator}"
+        return text_table(("training", how), rows)

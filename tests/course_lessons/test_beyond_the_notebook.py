@@ -11,7 +11,7 @@ import pytest
 from course_lessons.beyond_the_notebook.pictures import draw_starts
 from course_lessons.ranks import prepare_ranks
 
-from course_utils.launch.run import clean_environment
+from course_utils.launch.environment import clean_environment
 
 LESSON = Path(__file__).parents[2] / "notebooks" / "04_beyond_the_notebook.ipynb"
 

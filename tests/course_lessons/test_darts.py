@@ -89,7 +89,7 @@ def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     assert 'set_up(extra="darts")' in darts_problem()
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
     nbclient = pytest.importorskip("nbclient")
     (tmp_path / "darts.py").write_text(
@@ -165,7 +165,7 @@ def test_windows_of_every_stride_in_the_lesson_begin_on_every_weekday():
 
 
 @needs_darts
-@pytest.mark.process
+@pytest.mark.slow
 def test_with_ddp_each_process_runs_the_script_and_with_spawn_only_one_ends_it(tmp_path):
     cells = [cell.source for cell in nbformat.read(LESSON, 4).cells]
     (script,) = [text for text in cells if text.startswith("%%writefile train_darts.py")]

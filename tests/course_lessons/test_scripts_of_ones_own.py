@@ -202,7 +202,7 @@ def test_a_resumed_run_of_two_ranks_with_dropout_and_workers_is_exact(tmp_path, 
     assert_same_weights(tmp_path / "new/whole.pt", tmp_path / "broken.pt")
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_one_command_starts_a_run_and_continues_it_after_a_rank_was_killed(tmp_path):
     text = with_own_places("train_ddp.py", data=SORTED_BY_CLASS, outputs=3)
     dying = """    if sampler.epoch == 2 and rank == 1 and not os.path.exists("died"):
@@ -493,7 +493,7 @@ def test_lightnings_checkpoint_is_replaced_whole_and_read_without_its_code(tmp_p
             checkpoints.load_checkpoint(path)
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_kill_while_lightning_saves_leaves_the_checkpoint_before(tmp_path):
     """Lightning itself would write into TMPDIR, and copy from there over the old checkpoint."""
     memory = Path("/dev/shm")

@@ -35,7 +35,7 @@ def run_lesson(site: Path, folder: Path) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_rest_runs(tmp_path):
     """With another version than torch's, which is what hosts have; an absent one leads to another
     sentence only.

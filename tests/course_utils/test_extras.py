@@ -49,7 +49,7 @@ def test_the_launcher_refuses_before_it_starts_a_process(tmp_path):
     code = (
         "import importlib.util; importlib.util.find_spec = lambda name: None\n"
         "from course_utils.launch.__main__ import main\n"
-        f"sys.exit(main(['--lesson', 'mine.py:make', '--out', {str(tmp_path)!r}]))"
+        f"sys.exit(main(['--training', 'mine.py:make', '--out', {str(tmp_path)!r}]))"
     )
     done = run_without(code)
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -24,7 +25,7 @@ def without_what_a_class_need_not_see(notebook, resources):
     its own: the prediction and the output came before it.
     """
     for cell in notebook.cells:
-        if cell.source.strip() == "progress()":
+        if cell.source.strip().endswith("progress()"):
             cell.metadata.slideshow = {"slide_type": "skip"}
         if "exercise" in cell.metadata.get("tags", []):
             cell.outputs = []
@@ -68,6 +69,9 @@ c = get_config()  # noqa: F821  nbconvert defines it
 c.NbConvertApp.export_format = "slides"
 c.SlidesExporter.template_name = "offline"
 c.TemplateExporter.extra_template_basedirs = [str(here)]
+# reveal.js comes with this package; the file of a lesson's slides then holds it.
+reveal = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
+c.TemplateExporter.extra_template_paths = [str(reveal)]
 c.FilesWriter.build_directory = str(here)
 c.SlidesExporter.preprocessors = [
     with_the_opening_picture_alone,

@@ -90,6 +90,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("files", nargs="+", help="what `Result.save` wrote")
     parser.add_argument("--out", default="class.png", help="the picture's name")
     options = parser.parse_args(arguments)
+    out = Path(options.out)
+    if out.is_dir() or not out.parent.is_dir():
+        parser.error(f"--out {options.out} is a folder, or in a folder that does not exist.")
     files: list[str] = []
     for name in options.files:
         files += glob.glob(name) or [name]  # a Windows shell hands results/*.json over as it is

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import socket
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +10,8 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, spawn
+
+from course_utils.launch.rendezvous import open_rendezvous
 
 
 def run_two_ranks(script: str) -> list[dict[str, Any]]:
@@ -22,12 +23,14 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
     Raises:
         RuntimeError: a rank failed.
     """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    try:
+        _store, address = open_rendezvous()  # held until both have ended
+    except ConnectionError as error:
+        raise RuntimeError(str(error)) from None
     earlier = set(multiprocessing.active_children())
     with TemporaryDirectory() as folder:
         try:
-            ranks = spawn(_run_rank, (script, port, folder), nprocs=2, join=False)
+            ranks = spawn(_run_rank, (script, address, folder), nprocs=2, join=False)
             while not ranks.join(timeout=1):
                 pass
         except ProcessRaisedException as error:
@@ -41,10 +44,9 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
     return [json.loads(report) for report in reports]
 
 
-def _run_rank(rank: int, script: str, port: int, folder: str) -> None:
+def _run_rank(rank: int, script: str, address: dict[str, str], folder: str) -> None:
     """Run the script in this process, and leave a report in the folder."""
     threading.Thread(target=_end_with_the_kernel, daemon=True).start()
-    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     os.environ.update(address, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2")
     torch.set_num_threads(1)
     names: dict[str, Any] = {"__name__": "__main__"}

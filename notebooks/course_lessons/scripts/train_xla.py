@@ -63,6 +63,23 @@ def measure(scores, labels):
 MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
 
 
+def move(batch, device, **how):
+    """Copy a tensor, or all tensors in a list, tuple or dict, to the device."""
+    if isinstance(batch, dict):
+        return {key: move(each, device, **how) for key, each in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        make = getattr(batch, "_make", type(batch))  # the first for a named tuple
+        return make(move(each, device, **how) for each in batch)
+    return to_devices(batch, device, **how) if torch.is_tensor(batch) else batch
+
+
+def to_devices(batch, device, mesh):
+    batch = batch.to(device)
+    if batch.ndim and len(batch) % mesh.size() == 0:  # each gets its share, or else all
+        mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
+    return batch
+
+
 def validate(outputs, targets, count):
     """Return the loss and the measure of a batch of `count` samples, times `count`."""
     loss = compute_loss(outputs, targets)
@@ -139,20 +156,6 @@ def main():
     bits = args.bits or (16 if xr.device_type() == "TPU" else 32)
     autocast = torch.autocast("xla", torch.bfloat16, enabled=bits == 16)
 
-    def move(batch):
-        """Copy a tensor, or all tensors in a list, tuple or dict, to the devices."""
-        if isinstance(batch, dict):
-            return {key: move(each) for key, each in batch.items()}
-        if isinstance(batch, (list, tuple)):
-            make = getattr(batch, "_make", type(batch))  # the first for a named tuple
-            return make(move(each) for each in batch)
-        if not torch.is_tensor(batch):
-            return batch
-        batch = batch.to(device)
-        if batch.ndim and len(batch) % devices == 0:  # each gets its share, or else all
-            mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
-        return batch
-
     torch.manual_seed(0)
     network = Network().to(device)  # before the optimizer, which keeps its parameters
     optimizer = torch.optim.AdamW(network.parameters(), args.lr, weight_decay=0.01)
@@ -183,7 +186,7 @@ def main():
         losses, sums, left = [], [], len(valid)  # adding up on the device: more programs
         network.train()  # dropout and batch normalization as they are in training
         for inputs, targets in train_loader:
-            inputs, targets = move((inputs, targets))
+            inputs, targets = move((inputs, targets), device, mesh=mesh)
             with autocast:
                 loss = compute_loss(network(inputs), targets)
             optimizer.zero_grad()
@@ -195,7 +198,7 @@ def main():
         network.eval()  # and as they are in use
         with torch.no_grad(), autocast:
             for inputs, targets in valid_loader:
-                inputs, targets = move((inputs, targets))
+                inputs, targets = move((inputs, targets), device, mesh=mesh)
                 sums.append(validate(network(inputs), targets, min(batch, left)))
                 left -= batch
                 torch_xla.sync()

@@ -62,3 +62,11 @@ def test_the_command_writes_a_picture(folder, tmp_path, capsys):
     classroom.main([*files, "--out", str(tmp_path / "all.png")])
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
     assert "merged 30 of 30 files" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("out", [".", "missing/all.png"])
+def test_a_place_where_no_picture_can_be_written_is_refused_before_the_work(folder, out, capsys):
+    files = [str(path) for path in folder.glob("*.json")]
+    with pytest.raises(SystemExit):
+        classroom.main([*files, "--out", str(folder / out)])
+    assert "is a folder, or in a folder that does not exist" in capsys.readouterr().err

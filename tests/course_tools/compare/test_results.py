@@ -47,6 +47,15 @@ def test_a_result_says_what_made_it():
         ('"items": 16.0', '"items": null', "items is None"),
         ('"label": "cpu, 1 thread"', '"label": ["cpu"]', "label is ['cpu']"),
         ("0.01,", "NaN,", "rounds_s is"),
+        ("0.01,", "1e-320,", "rounds_s is (1e-320, 0.02), not between 1e-15 and 1e+30"),
+        ("0.01,", "Infinity,", "rounds_s is"),
+        ('"size": 16', '"size": 1' + "0" * 400, "size is 1000"),
+        ('"items": 16.0', '"items": 1' + "0" * 5000, "4300 digits"),
+        ('"threads": 1', '"threads": "one"', "threads is 'one'"),
+        ('"noise"', "7", "warnings are (7,)"),
+        ('"date": "2026-11-20"', '"date": 2026', "date is 2026"),
+        ('"torch": "2.9.0",', '"torch": "2.9.0"', "delimiter"),
+        ('"machine": {', '"machine": [], "more": {', "unexpected keyword"),
         ("0.01,", '"abc",', "rounds_s is"),
     ],
 )
@@ -70,3 +79,19 @@ def test_two_kinds_of_work_are_neither_drawn_nor_tabled():
     for show in (both.plot, both.to_frame):
         with pytest.raises(ValueError, match="this result holds 2 of them"):
             show()
+
+
+@pytest.mark.parametrize(
+    ("faster", "verdict"),
+    [
+        # equal calls differ by up to 0.4 %; an interval that does not leave 1.005 behind is no win
+        (1.002, "gpu does not win at 8"),
+        (1.004, "gpu does not win at 8"),
+        (1.02, "gpu: faster at every size"),
+    ],
+)
+def test_a_lead_within_the_precision_is_none(faster, verdict):
+    rounds_s = [0.01 + 0.00001 * (number % 3) for number in range(60)]
+    cpu = measured(*rounds_s, label="cpu", size=8)
+    gpu = measured(*(each / faster for each in rounds_s), label="gpu", kind="cuda", size=8)
+    assert Result((cpu, gpu)).verdict() == verdict

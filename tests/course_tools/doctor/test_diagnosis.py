@@ -11,7 +11,7 @@ from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 from course_tools.doctor.surroundings import find_copies
-from course_utils.hardware import KINDS
+from course_utils.kinds import KINDS
 
 TORCH = Package("2.9.0", "13.0")
 CPU = Outcome("ok", {}, ({"device": "cpu"},))
@@ -57,6 +57,14 @@ def test_the_verdict_comes_first(found, verdict):
     assert found.verdict.startswith(verdict)
     assert repr(found).replace("\n", " ").startswith(verdict)
     assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
+
+
+def test_a_machine_without_torch_xla_misses_nothing():
+    evidence = Evidence("computer", TORCH, {"cpu": CPU, "cuda": NO_GPU})
+    findings = tuple(find_cause(kind, evidence) for kind in KINDS)
+    assert {one.kind: one.cause for one in findings}["xla"] == "torch-xla-absent"
+    found = Diagnosis("computer", "torch 2.9.0", (), findings, 1.0)
+    assert found.verdict == NO_CARD + "PyTorch runs on the CPU."
 
 
 def test_a_second_copy_of_torch_is_said(tmp_path, monkeypatch):

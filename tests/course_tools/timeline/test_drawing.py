@@ -41,3 +41,16 @@ def test_a_busy_stretch_is_drawn_where_it_was():
 def test_a_name_with_dollars_is_no_formula():
     block = Lane("$\\thread{$", "host", (), named=(Span("$\\bad{$", 0.0, 4.0),))
     assert draw_runs({"$\\bad{$": (block,)}, "A title").png
+
+
+def test_of_many_lanes_those_are_drawn_that_were_used_most_and_the_others_are_counted():
+    lanes = [Lane(f"thread {number}", "host", spans((0, number + 1))) for number in range(5000)]
+    said = draw_runs({"a run": lanes}, "A title").alt
+    assert "thread 4999: busy" in said and "thread 4987:" not in said
+    assert said.endswith("; 4,988 more lanes.")
+
+
+def test_of_many_spans_what_is_closer_than_a_pixel_is_drawn_as_one():
+    crowd = Lane("GPU", "device", spans(*((place, place + 0.5) for place in range(200_000))))
+    shown = draw_runs({"a run": (crowd,)}, "A title")  # one by one, this would take a minute
+    assert "GPU: busy for 50%" in shown.alt

@@ -43,22 +43,39 @@ def test_the_cpus_name_is_its_makers(root):
     assert machine.cpu_name() not in ("", "AMD EPYC 7B13")
 
 
+# Where a limit of control groups stands, as the kernel's documentation of both versions says, with
+# what /proc/self/cgroup says of the group: in a container, for a job of SLURM, in one of Docker's.
+GROUPS = {
+    "version 2": ("0::/", "sys/fs/cgroup"),
+    "version 2, a job": ("0::/system.slice/job_7/step_0", "sys/fs/cgroup/system.slice/job_7"),
+    "version 1": ("4:memory:/\n3:cpu,cpuacct:/", "sys/fs/cgroup/{}"),
+    "version 1, a job": ("4:memory:/slurm/7\n3:cpu,cpuacct:/slurm/7", "sys/fs/cgroup/{}/slurm/7"),
+    "version 1, outside": ("4:memory:/docker/1f2e\n3:cpu:/docker/1f2e", "sys/fs/cgroup/{}"),
+    "a group that is not shown": ("0::/../../other", "sys/fs/cgroup"),
+}
+
+
 @needs_linux
-def test_a_containers_memory_limit_counts(root):
-    file = "memory.max"
-    all_memory = machine.host_memory_bytes()
+@pytest.mark.parametrize(("groups", "folder"), GROUPS.values(), ids=GROUPS)
+def test_the_limits_of_a_container_or_a_job_count(root, groups, folder):
+    all_memory, all_cores = machine.host_memory_bytes(), machine.usable_cores()
     assert all_memory == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    write(root / "sys/fs/cgroup" / file, f"{GIB // 4}\n")
-    assert machine.host_memory_bytes() == GIB // 4
-    write(root / "sys/fs/cgroup" / file, "max\n")
-    assert machine.host_memory_bytes() == all_memory
+    assert all_cores == len(os.sched_getaffinity(0))
+    write(root / "proc/self/cgroup", f"{groups}\n")
+    memory, cpu = (root / folder.format(name) for name in ("memory", "cpu"))
 
+    def limit(bytes_, quota):
+        if "{}" in folder:
+            write(memory / "memory.limit_in_bytes", bytes_)
+            write(cpu / "cpu.cfs_quota_us", quota)
+            write(cpu / "cpu.cfs_period_us", "100000\n")
+        else:
+            write(memory / "memory.max", bytes_)
+            write(cpu / "cpu.max", f"{quota} 100000\n")
+        return machine.host_memory_bytes(), machine.usable_cores()
 
-@needs_linux
-def test_a_containers_cpu_quota_counts(root):
-    free = machine.usable_cores()
-    assert free == len(os.sched_getaffinity(0))
-    write(root / "sys/fs/cgroup/cpu.max", "100000 100000\n")
-    assert machine.usable_cores() == 1
-    write(root / "sys/fs/cgroup/cpu.max", "max 100000\n")
-    assert machine.usable_cores() == free
+    assert limit(f"{GIB // 4}\n", "100000") == (GIB // 4, 1)
+    assert limit(f"{GIB // 8}\n", "50000") == (GIB // 8, 1)  # half a core is one thread
+    assert limit(f"{GIB // 8}\n", "7500000") == (GIB // 8, all_cores)
+    no_limit = ("9223372036854771712", "-1") if "{}" in folder else ("max", "max")
+    assert limit(*no_limit) == (all_memory, all_cores)

@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ STATE = {
     "optimizer_states": [],
     "lr_schedulers": [],
     "loops": {},
-    "callbacks": {"EpochReport": {"losses": [0.3, 0.2, 0.1]}},
+    "callbacks": {"EpochReport": {"losses": [0.3, 0.2, 0.1], "seed": None}},
 }
 
 
@@ -74,7 +75,15 @@ def test_lightning_is_given_no_code_either(tmp_path):
         ({"state_dict": None}, "no 'state_dict'"),
         ({"loops": None}, "no 'loops'"),
         ({"callbacks": {"EpochReport": {"losses": ["a", "b"]}}}, "losses are not numbers"),
+        ({"callbacks": {"EpochReport": {"losses": [0.1] * 4}}}, "more losses than epochs"),
         ({"callbacks": {}}, "KeyError"),
+        ({"epoch": torch.tensor([1, 2])}, "its epoch is not a whole number"),
+        ({"epoch": float("nan")}, "its epoch is not a whole number"),
+        ({"epoch": 1.5}, "its epoch is not a whole number"),
+        ({"epoch": True}, "its epoch is not a whole number"),
+        ({"epoch": -1}, "its epoch is not a whole number"),
+        ({"global_step": -100}, "its global_step is not a whole number"),
+        ({"losses of a century": list(range(10**7))}, "holds too many objects"),
     ],
 )
 def test_a_forged_checkpoint_is_refused_in_one_sentence(request_to_resume, changed, words):
@@ -103,3 +112,12 @@ def test_a_run_that_has_had_all_its_epochs_is_refused(tmp_path):
     torch.save(STATE, request.checkpoint)
     with pytest.raises(LaunchError, match="trained for 3 epochs already"):
         check_checkpoint(request)
+
+
+def test_a_run_is_not_continued_with_another_seed(tmp_path):
+    saved = STATE | {"callbacks": {"EpochReport": {"losses": [], "seed": 7}}}
+    request = Request("json:loads", out=str(tmp_path), seed=7, resume=True)
+    torch.save(saved, request.checkpoint)
+    check_checkpoint(request)
+    with pytest.raises(LaunchError, match="trained with seed=7, and not with seed=8"):
+        check_checkpoint(replace(request, seed=8))

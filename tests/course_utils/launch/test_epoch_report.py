@@ -1,6 +1,40 @@
-"""What a rank says while it waits."""
+"""What a rank draws in each epoch, and what it says while it waits."""
 
-from course_utils.launch.epoch_report import say_when_waiting
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from course_utils.launch.epoch_report import EpochReport, say_when_waiting
+from course_utils.launch.request import Request
+
+
+def drawn(rank, *, seed=1, epoch=0, resumed=False):
+    """Return what a rank draws in an epoch: for the order of the samples, and for dropout."""
+    report = EpochReport(Request("json:loads"), "cpu", seed)
+    trainer = SimpleNamespace(current_epoch=0, global_rank=rank)
+    if resumed:
+        report.on_load_checkpoint(trainer, None, {"epoch": epoch - 1})
+    report.on_fit_start(trainer, None)
+    trainer.current_epoch = epoch
+    report.on_train_epoch_start(trainer, None)
+    order = torch.rand(3).tolist()
+    report.on_train_batch_start(trainer, None, None, 0)
+    return order, torch.rand(3).tolist()
+
+
+def test_ranks_share_one_order_and_each_draws_masks_of_its_own():
+    (order, masks), (other_order, other_masks) = drawn(0), drawn(1)
+    assert order == other_order and masks != other_masks
+
+
+@pytest.mark.parametrize("other", [{"seed": 2}, {"epoch": 1}, {"seed": 0, "epoch": 1}])
+def test_another_seed_or_epoch_draws_other_numbers(other):
+    assert not set(drawn(0, **other)[0]) & set(drawn(0)[0])
+
+
+def test_a_resumed_epoch_draws_what_an_unbroken_one_does():
+    assert drawn(1, epoch=2, resumed=True) == drawn(1, epoch=2)
 
 
 def said(*counts):
@@ -25,3 +59,8 @@ def test_a_rank_that_waits_says_so_once_with_its_batches_and_the_reason():
 
 def test_a_rank_that_waits_again_says_so_again():
     assert len(said(3, 3, 3, 4, 4, None)) == 2
+
+
+def test_a_rank_that_never_began_does_not_blame_the_data():
+    (line,) = said(0, 0, None)
+    assert "rank 1 has begun 0 batches" in line and "fewer batches" not in line

@@ -7,6 +7,8 @@ import traceback
 import pytest
 import torch
 
+from course_utils.launch import child
+from course_utils.launch.child import load_training
 from course_utils.launch.failures import cause_of, find_unpicklable, without_library_frames
 
 
@@ -48,6 +50,17 @@ def test_a_traceback_shows_the_calls_of_the_lesson_and_the_error():
     assert __file__ in shown and "cannot be multiplied" in shown
 
 
+def test_the_calls_of_the_launcher_are_left_out_unless_they_are_all(tmp_path):
+    path = tmp_path / "training.py"
+    path.write_text("def make():\n    raise ValueError('the data are missing')\n")
+    text = traceback_of(lambda: load_training(f"{path}:make"))
+    shown = without_library_frames(text)
+    assert "launch/child.py" in text and "launch/child.py" not in shown
+    assert f'File "{path}"' in shown
+    alone = text.replace(str(path), child.__file__).replace(__file__, child.__file__)
+    assert "launch/child.py" in without_library_frames(alone)
+
+
 @pytest.mark.parametrize(
     ("function", "start"),
     [
@@ -63,6 +76,14 @@ def test_a_traceback_shows_the_calls_of_the_lesson_and_the_error():
 )
 def test_the_cause_is_the_type_and_the_first_meaningful_line(function, start):
     assert re.match(start, cause_of(traceback_of(function)))
+
+
+@pytest.mark.parametrize("end", ["exited unexpectedly", "is killed by signal: Killed."])
+def test_a_loaders_worker_that_ended_names_memory(end):
+    text = (
+        f"Traceback (most recent call last):\n  File\nRuntimeError: DataLoader worker (pid 5) {end}"
+    )
+    assert "memory has run out" in cause_of(text) and "/dev/shm" in cause_of(text)
 
 
 def test_a_lost_connection_is_called_a_consequence():

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import torch
 
-from course_utils.launch.run import RunError, run_lesson
+from course_utils import RunError, run_lesson
 
 ENDED_S = 90  # patience, not a promise: a busy machine takes its time
 TRAININGS = """
@@ -102,10 +102,10 @@ def stop(process):
 class Launch:
     """A long training by the command, after its second epoch, or after a step if it is quiet."""
 
-    def __init__(self, lesson, out):
+    def __init__(self, training, out):
         started = out.with_name("started")
         self.mark = uuid.uuid4().hex
-        options = ["--lesson", lesson, "--devices", "2", "--accelerator", "cpu"]
+        options = ["--training", training, "--count", "2", "--accelerator", "cpu"]
         options += ["--strategy", "ddp", "--epochs", "1000", "--out", str(out)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "course_utils.launch", *options],
@@ -114,7 +114,7 @@ class Launch:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        while lesson.endswith(":quiet") and self.process.poll() is None:
+        while training.endswith(":quiet") and self.process.poll() is None:
             if started.exists():
                 return
             time.sleep(0.05)
@@ -127,11 +127,13 @@ class Launch:
 
     def starter(self):
         """The process that starts the ranks."""
-        return next(one for one in family(self.mark) if "train.py" in command_line(one))
+        return next(one for one in family(self.mark) if "child.py" in command_line(one))
 
     def ranks(self):
-        spawned = [one for one in family(self.mark) if "spawn_main" in command_line(one)]
-        return sorted(spawned, key=lambda one: one.pid)
+        """The processes that the server of ranks has forked."""
+        forked = [one for one in family(self.mark) if "forkserver" in command_line(one)]
+        numbers = {one.pid for one in forked}
+        return sorted((one for one in forked if one.ppid() in numbers), key=lambda one: one.pid)
 
     def end(self):
         """Return its exit status and the rest of its output, and what still runs afterwards."""
@@ -161,14 +163,14 @@ def epochs_in(out):
 @pytest.mark.process
 def test_a_run_without_a_batch_says_that_it_made_no_step(own, tmp_path):
     with pytest.raises(RunError, match="made no step: its loader has no batch"):
-        run_lesson(f"{own}:empty", accelerator="cpu", devices=2, out=tmp_path / "out")
+        run_lesson(f"{own}:empty", accelerator="cpu", count=2, out=tmp_path / "out")
 
 
 @pytest.mark.process
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
-        run_lesson(f"{own}:faulty", devices=2, accelerator="cpu", epochs=3, out=out)
+        run_lesson(f"{own}:faulty", count=2, accelerator="cpu", epochs=3, out=out)
     printed = capsys.readouterr().out
     assert 'raise ValueError("the data of rank 1 are broken")' in printed
     assert "leaked" not in printed
@@ -185,7 +187,7 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
     assert "rank 1 was killed by SIGKILL" in output and "leaked" not in output
     done = epochs_in(tmp_path / "out")
     assert done >= 2
-    how = {"epochs": done + 1, "devices": 2, "accelerator": "cpu"}
+    how = {"epochs": done + 1, "count": 2, "accelerator": "cpu"}
     resumed = run_lesson(f"{own}:slow", strategy="ddp", out=tmp_path / "out", resume=True, **how)
     capsys.readouterr()
     whole = run_lesson(
@@ -201,7 +203,7 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
     assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
@@ -218,7 +220,7 @@ def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, num
     assert epochs_in(tmp_path / "out") >= 2
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["launcher", "stopped starter", "starter", "rank"])
 def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
     launch = Launch(f"{own}:quiet", tmp_path / "out")
@@ -244,7 +246,7 @@ def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
 ):
     mark = uuid.uuid4().hex
     monkeypatch.setenv("FAMILY", mark)
-    how = {"accelerator": "cpu", "devices": 1}
+    how = {"accelerator": "cpu", "count": 1}
     whole = run_lesson(f"{own}:drawing", epochs=3, out=tmp_path / "whole", **how)
     run_lesson(f"{own}:drawing", epochs=1, out=tmp_path / "out", **how)
     resumed = run_lesson(f"{own}:drawing", epochs=3, out=tmp_path / "out", resume=True, **how)

@@ -1,32 +1,26 @@
-"""Start the processes of a training, show what they print, and leave none of them running."""
+"""The launcher's own part: start `child.py`, show what it prints, and leave nothing running."""
 
 import importlib.util
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.extras import install_command
+from course_utils.launch.environment import clean_environment, short_temporary_folder
+from course_utils.launch.processes import REQUEST, end_group, how_it_ended
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
+from course_utils.text import format_bytes
 from course_utils.whole_file import written_as
 
-REQUEST = "COURSE_LAUNCH_REQUEST"  # the variable in which the processes of a run find the request
 END = "\0the end of a run\n"
-HOLDER = "the launch of"  # how the text in a lock begins
-# What torchrun or SLURM may have left in this shell: Lightning would wait for their ranks.
-FOREIGN = re.compile(
-    r"((LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|NODE_RANK|ROLE_NAME|MASTER_(ADDR|PORT)"
-    r"|TORCHELASTIC_[A-Z_]+|SLURM_(NTASKS(_PER_NODE)?|PROCID|LOCALID|NODEID)|JSM_NAMESPACE_[A-Z_]+)"
-)
+HOLDER = b"the launch of "  # how the text in a lock begins
 
 
 class RunError(RuntimeError):
@@ -34,26 +28,32 @@ class RunError(RuntimeError):
 
 
 def run_lesson(
-    lesson: str,
+    training: str,
     *,
     strategy: str = Request.strategy,
-    devices: int | None = Request.devices,
+    count: int | None = Request.count,
     accelerator: str = Request.accelerator,
     epochs: int = Request.epochs,
+    seed: int | None = Request.seed,
     out: str | Path = Request.out,
     resume: bool = Request.resume,
 ) -> RunResult:
     """Train in processes outside this kernel, and print what they print.
 
     Args:
-        lesson: "path/to/file.py:function" or "package.module:function", a function that returns a
-            LightningModule and its DataLoader. (`%%writefile` writes a cell to such a file.)
+        training: "path/to/file.py:function" or "package.module:function", a function that returns
+            a LightningModule and its DataLoader. (`%%writefile` writes a cell to such a file.)
         strategy: "ddp_spawn" builds the training once and sends it to the processes; "ddp" builds
-            it in each of them.
-        devices: how many GPUs or CPU processes; None takes all GPUs, or one CPU process.
+            it in each of them. Where a step leaves parameters unused, Lightning's error asks for
+            one of its longer names, such as "ddp_find_unused_parameters_true".
+        count: how many GPUs or CPU processes; None takes all GPUs, or one CPU process.
         accelerator: "cpu", "gpu", or "auto" for the GPUs of NVIDIA or AMD if there are any.
         epochs: passes over the data, including those before a resume.
-        out: the folder for the checkpoint and the result.
+        seed: what the random numbers of the weights and of each epoch begin with. None takes the
+            seed that the function sets itself, or else always the same one. Ranks begin with equal
+            weights and share out one order of the samples; for dropout each draws its own numbers.
+        out: the folder for the checkpoint and the result. No file of others is touched there, and
+            the checkpoint of an earlier run is kept under another name.
         resume: continue from the checkpoint in `out`, if there is one. Each epoch is seeded, so the
             result equals that of an unbroken run, also with dropout and shuffled data. It differs
             if the loader has a random generator of its own or persistent workers, or, with several
@@ -65,21 +65,28 @@ def run_lesson(
 
     Ctrl-C, or the kernel's stop button, ends every process of the run.
 
-    >>> result = run_lesson(
-    ...     "course_lessons.air_rnn:air_rnn", accelerator="cpu", epochs=1, out="runs/example"
-    ... )
-    training course_lessons.air_rnn:air_rnn with 1 rank on cpu
+    >>> result = run_lesson("my_training.py:make", accelerator="cpu", epochs=1, out="runs/example")
+    training my_training.py:make with 1 rank on cpu
     epoch 1/1: train_loss ...
     >>> result.ranks, len(result.losses)
     (1, 1)
     """
     if not any(map(importlib.util.find_spec, ("lightning", "pytorch_lightning"))):
         raise LaunchError(f"Lightning is not installed: {install_command('lightning')}")
-    request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
-    with _own_folder(request) as lock:
+    request = Request(
+        training=training,
+        strategy=strategy,
+        count=count,
+        accelerator=accelerator,
+        epochs=epochs,
+        seed=seed,
+        out=str(out),
+        resume=resume,
+    )
+    with _own_folder(request) as lock, short_temporary_folder() as variables:
         saved_before = written_as(request.checkpoint)
         parts_before = request.parts()
-        status, report = _follow(request, lock)
+        status, report = _follow(request, lock, variables)
         for part in request.parts() - parts_before:  # what a rank of this launch was writing
             part.unlink()
         if status == 0 and not report:
@@ -87,7 +94,7 @@ def run_lesson(
         if report:
             why, refused = report["why"], report["refused"]
         else:
-            why, refused = f"the process that starts the ranks {how_it_ended(status)}.", False
+            why, refused = _why_it_ended(status), False
         if refused:
             raise LaunchError(why)
         if written_as(request.checkpoint) != saved_before:
@@ -95,37 +102,18 @@ def run_lesson(
         raise RunError(why)
 
 
-def end_group(group: int) -> None:
-    """Ask every process of a group to end, and kill after a second what is left of it.
+def _why_it_ended(status: int) -> str:
+    """Return why the process that starts the ranks ended, when it could not say that itself."""
+    import resource
 
-    multiprocessing's resource tracker ignores the request: it uses the second to remove what the
-    others have left in shared memory.
-    """
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGTERM)
-        time.sleep(1)
-        os.killpg(group, signal.SIGKILL)
-
-
-def how_it_ended(status: int) -> str:
-    """Return what the status of an ended process means, in words."""
-    if status >= 0:
-        return f"ended with status {status}"
-    known = {one.value: one.name for one in signal.Signals}
-    return f"was killed by {known.get(-status, f'signal {-status}')}"
-
-
-def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for a training: without another launcher's, and with calm output."""
-    clean = {name: value for name, value in variables.items() if not FOREIGN.fullmatch(name)}
-    clean["PYTHONUNBUFFERED"] = "1"
-    clean["PYTHONIOENCODING"] = "utf-8:backslashreplace"
-    # When a process is killed, multiprocessing removes its semaphores, and warns that it does.
-    # torch 2.8 and 2.9 make Python 3.13 warn ten times in each process.
-    ignored = "ignore:resource_tracker,ignore:functools.partial will be a method descriptor"
-    warnings = clean.get("PYTHONWARNINGS", "")
-    clean["PYTHONWARNINGS"] = f"{warnings},{ignored}".removeprefix(",")
-    return clean
+    why = f"the process that starts the ranks {how_it_ended(status)}"
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        why += (
+            f" `ulimit -v` allows a process {format_bytes(limit)} of address space here, which may "
+            "be too little for PyTorch: raise it."
+        )
+    return why
 
 
 @contextmanager
@@ -138,23 +126,29 @@ def _own_folder(request: Request) -> Iterator[int]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise LaunchError(f"the folder {folder} cannot be used: {error}.") from None
+        raise LaunchError(
+            f"the folder {folder} cannot be used: {error}. Choose another folder."
+        ) from None
     try:
-        holder = os.read(lock, 1000).decode(errors="replace")
+        holder = os.read(lock, 1000)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = holder or "another launch"
-            raise LaunchError(f"{folder} is in use by {holder}. Choose another folder.") from None
+            other = holder.decode(errors="replace") or "another launch"
+            raise LaunchError(f"{folder} is in use by {other}. Choose another folder.") from None
         _refuse_files_of_others(request, holder)
-        os.truncate(lock, 0)
-        os.pwrite(lock, f"{HOLDER} {request.lesson} (process {os.getpid()})".encode(), 0)
+        name = request.training.encode(errors="backslashreplace")  # a file's may be in any encoding
+        try:
+            os.truncate(lock, 0)
+            os.pwrite(lock, HOLDER + name + b" (process %d)" % os.getpid(), 0)
+        except OSError as error:
+            raise LaunchError(f"nothing can be written to the folder {folder}: {error}.") from None
         yield lock
     finally:
         os.close(lock)
 
 
-def _refuse_files_of_others(request: Request, holder: str) -> None:
+def _refuse_files_of_others(request: Request, holder: bytes) -> None:
     """Raise LaunchError if the launch would write over a file that no launch has written."""
     foreign = []
     if holder and not holder.startswith(HOLDER):
@@ -171,20 +165,26 @@ def _refuse_files_of_others(request: Request, holder: str) -> None:
         )
 
 
-def _follow(request: Request, lock: int) -> tuple[int, dict]:
+def _follow(request: Request, lock: int, variables: Mapping[str, str]) -> tuple[int, dict]:
     """Run the training, print what it prints, and return its status and what it reports."""
     output, write_output = os.pipe()
     report, write_report = os.pipe()
-    training = subprocess.Popen(
-        # A file, and not -m, which would put the working folder before the libraries.
-        [sys.executable, "-P", str(Path(__file__).with_name("train.py")), str(write_report)],
-        stdin=subprocess.PIPE,  # closes when this process ends, even if it is killed
-        stdout=write_output,
-        stderr=subprocess.STDOUT,
-        env=clean_environment(os.environ) | {REQUEST: json.dumps(asdict(request))},
-        pass_fds=(write_report, lock),
-        start_new_session=True,  # a group of its own, out of reach of Ctrl-C
-    )
+    described = {REQUEST: json.dumps(asdict(request)), **variables}
+    try:
+        training = subprocess.Popen(
+            # A file, and not -m, which would put the working folder before the libraries.
+            [sys.executable, "-P", str(Path(__file__).with_name("child.py")), str(write_report)],
+            stdin=subprocess.PIPE,  # closes when this process ends, even if it is killed
+            stdout=write_output,
+            stderr=subprocess.STDOUT,
+            env=clean_environment(os.environ) | described,
+            pass_fds=(write_report, lock),
+            start_new_session=True,  # a group of its own, out of reach of Ctrl-C
+        )
+    except OSError as error:
+        for end in (output, write_output, report, write_report):
+            os.close(end)
+        raise LaunchError(f"the process of the training does not start: {error}.") from None
     os.close(write_report)
 
     def end_leftovers() -> None:
@@ -200,7 +200,7 @@ def _follow(request: Request, lock: int) -> tuple[int, dict]:
         try:
             for line in lines:
                 if "connected peer ranks" not in line:  # Gloo announces each connection
-                    print(line.removesuffix(END), end="", flush=True)
+                    _show(line.removesuffix(END))
                 if line.endswith(END):
                     break
         except BaseException:
@@ -209,3 +209,14 @@ def _follow(request: Request, lock: int) -> tuple[int, dict]:
     os.set_blocking(report, False)
     with open(report, "rb", buffering=0) as reported:
         return training.returncode, json.loads(reported.read(2**16) or b"{}")
+
+
+def _show(text: str) -> None:
+    """Print what a rank has printed, with those letters escaped that this output does not know."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=True)
+    except BrokenPipeError:  # such as `... | head -1`, which has what it wanted
+        raise
+    except OSError as error:
+        raise RunError(f"what the ranks print cannot be shown: {error}") from None

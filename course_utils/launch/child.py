@@ -1,7 +1,9 @@
-"""Train in several processes: the launcher starts this file, with its request in a variable.
+"""What the launched process does: it starts the ranks, which train, and says how that ended.
 
-Its ranks are processes of `torch.multiprocessing`: with ddp_spawn Lightning starts them and sends
-them the training; with ddp they are started here, and each one builds the training for itself.
+`parent.py` starts this file, with its request in a variable. The ranks are processes of
+`torch.multiprocessing`. With ddp_spawn Lightning starts them and sends them the training. With ddp
+they are started here, and each one builds the training for itself; on Linux they are forked from a
+server that has imported PyTorch and Lightning for all of them, and has run nothing else.
 """
 
 import io
@@ -16,30 +18,35 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import course_utils  # noqa: F401  # this copy, which the launcher is a part of
+
 # After the libraries: files in these folders may have the name of one.
-sys.path += [str(Path(__file__).resolve().parents[2]), os.getcwd()]
+sys.path += [sys.path.pop(0), os.getcwd()]
 
 import torch
-from torch.distributed.elastic.utils.distributed import get_free_port
-from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, spawn
+from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, start_processes
 from torch.utils.data import DataLoader
 
 from course_utils.devices import pick_device
 from course_utils.hardware.machine import usable_cores
+from course_utils.kinds import KINDS
 from course_utils.launch.checkpoints import WholeCheckpoints, check_checkpoint
-from course_utils.launch.epoch_report import SEED, EpochReport
+from course_utils.launch.epoch_report import EpochReport
 from course_utils.launch.failures import cause_of, find_unpicklable, without_library_frames
+from course_utils.launch.processes import REQUEST, end_group, how_it_ended
+from course_utils.launch.rendezvous import open_rendezvous
 from course_utils.launch.request import LaunchError, Request
-from course_utils.launch.run import REQUEST, end_group, how_it_ended
 from course_utils.lightning import calm_lightning, pl
-from course_utils.load_function import load_function
+from course_utils.load_function import NoSuchFunction, load_function
 from course_utils.whole_file import written_as
 from course_utils.xla import import_torch_xla_before_lightning
 
+SEED = 42  # of a training without one
 REFUSAL = "course_utils.launch.request.LaunchError: "  # in the traceback of a rank
 
 
-def choose_devices(request: Request) -> tuple[str, int]:
+def choose_accelerator(request: Request) -> tuple[str, int]:
     """Return Lightning's name for what to train on, and on how many.
 
     Raises:
@@ -49,18 +56,19 @@ def choose_devices(request: Request) -> tuple[str, int]:
         device = pick_device({"auto": None, "cpu": "cpu", "gpu": "cuda"}[request.accelerator])
     except (RuntimeError, ValueError) as error:
         raise LaunchError(f"accelerator {request.accelerator}: {error}") from None
-    if device.kind == "cuda":
-        default = limit = torch.cuda.device_count()
+    kind = KINDS[device.kind]
+    if kind.ddp and not kind.host:
+        default = limit = torch.get_device_module(device.kind).device_count()
         accelerator, noun = "gpu", "GPUs"
     else:
-        if device.kind != "cpu":
+        if not kind.host:
             if os.environ.get("COURSE_DEVICE"):
                 raise LaunchError(f"DDP cannot use {device}, which COURSE_DEVICE names; unset it.")
             print(f"DDP cannot use {device}, so this trains on the CPU.", flush=True)
         # Four are allowed everywhere, so that every machine can try it.
         default, limit = 1, max(4, usable_cores())
         accelerator, noun = "cpu", "CPU processes"
-    wanted = request.devices or default
+    wanted = request.count or default
     if wanted > limit:
         raise LaunchError(f"{wanted} {noun} were requested, but this machine allows {limit}.")
     return accelerator, wanted
@@ -74,7 +82,7 @@ def load_training(name: str) -> tuple[Any, Any]:
     """
     try:
         make = load_function(name)
-    except ValueError as error:
+    except NoSuchFunction as error:
         raise LaunchError(str(error)) from None
     returned = make()
     parts = returned if isinstance(returned, tuple) else (returned,)
@@ -85,32 +93,33 @@ def load_training(name: str) -> tuple[Any, Any]:
     return parts
 
 
-def fit(request: Request, accelerator: str, devices: int) -> None:
+def fit(request: Request, accelerator: str, count: int) -> None:
     """Build the training and run it, from the checkpoint if that was requested."""
     calm_lightning()
     import_torch_xla_before_lightning()
-    pl.seed_everything(SEED, workers=True, verbose=False)
-    module, loader = load_training(request.lesson)
+    pl.seed_everything(SEED if request.seed is None else request.seed, workers=True, verbose=False)
+    module, loader = load_training(request.training)
+    # without a seed in the request, one that the training has set itself counts
+    seed = torch.initial_seed() % 2**32 if request.seed is None else request.seed
     trainer = pl.Trainer(
         accelerator=accelerator,
-        devices=devices,
+        devices=count,
         strategy=request.strategy,
-        use_distributed_sampler=devices > 1,  # a single rank keeps the loader's own
+        use_distributed_sampler=count > 1,  # a single rank keeps the loader's own
         max_epochs=request.epochs,
         default_root_dir=request.out,
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        callbacks=[EpochReport(request, accelerator)],
+        callbacks=[EpochReport(request, accelerator, seed)],
         plugins=[WholeCheckpoints()],
     )
     resumes = request.resume and request.checkpoint.exists()
     try:
         trainer.fit(module, loader, ckpt_path=str(request.checkpoint) if resumes else None)
     except (AttributeError, TypeError, ValueError) as error:  # what pickle raises
-        spawns = request.strategy == "ddp_spawn"
         parts = {"module": module, "loader": loader}
-        for name, part in parts.items() if spawns else ():
+        for name, part in parts.items() if request.spawns else ():
             if culprit := find_unpicklable(part, name):
                 raise LaunchError(
                     f"{culprit} cannot be sent to the ranks ({error}). Take strategy ddp, which "
@@ -119,26 +128,33 @@ def fit(request: Request, accelerator: str, devices: int) -> None:
         raise
 
 
-def fit_as_rank(rank: int, request: Request, accelerator: str, devices: int) -> None:
+def fit_as_rank(rank: int, request: Request, accelerator: str, count: int) -> None:
     """Train as one rank of ddp: Lightning finds its rank in the variable LOCAL_RANK."""
+    threading.Thread(target=end_a_stopped_training, daemon=True).start()
     os.environ["LOCAL_RANK"] = str(rank)
-    fit(request, accelerator, devices)
+    fit(request, accelerator, count)
 
 
 def train(request: Request) -> None:
     """Train in as many processes as there are devices; raises what torch raises of a rank."""
-    accelerator, devices = choose_devices(request)
+    accelerator, count = choose_accelerator(request)
     check_checkpoint(request)
+    try:
+        _store, variables = open_rendezvous()  # held until the ranks have ended
+    except ConnectionError as error:
+        raise LaunchError(str(error)) from None
+    os.environ.update(variables)
     if request.checkpoint.exists() and not request.resume:
         print(f"the checkpoint of the run before is kept as {keep_checkpoint(request)}", flush=True)
-    ranks = "1 rank" if devices == 1 else f"{devices} ranks"
-    print(f"training {request.lesson} with {ranks} on {accelerator}", flush=True)
-    if request.strategy == "ddp_spawn":
-        fit(request, accelerator, devices)
+    ranks = "1 rank" if count == 1 else f"{count} ranks"
+    print(f"training {request.training} with {ranks} on {accelerator}", flush=True)
+    if request.spawns:
+        fit(request, accelerator, count)
     else:
-        os.environ["MASTER_ADDR"] = "127.0.0.1"
-        os.environ["MASTER_PORT"] = str(get_free_port())
-        spawn(fit_as_rank, (request, accelerator, devices), nprocs=devices)
+        # macOS may stop a process that was forked after its system libraries were loaded.
+        method = "forkserver" if sys.platform == "linux" else "spawn"
+        arguments = (request, accelerator, count)
+        start_processes(fit_as_rank, arguments, nprocs=count, start_method=method)
 
 
 def keep_checkpoint(request: Request) -> Path:
@@ -164,18 +180,18 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         print(without_library_frames(error.msg), flush=True)
         return f"rank {error.error_index} raised {cause}", False
     except ProcessExitedException as error:
-        return f"rank {error.error_index} {how_it_ended(error.exit_code)}.", False
+        return f"rank {error.error_index} {how_it_ended(error.exit_code)}", False
     except SystemExit as error:
-        return f"{request.lesson} called sys.exit({error.code!r}).", False
+        return f"{request.training} called sys.exit({error.code!r}).", False
     except Exception:
         text = traceback.format_exc()
         print(without_library_frames(text), flush=True)
-        return f"{request.lesson} raised {cause_of(text)}", False
+        return f"{request.training} raised {cause_of(text)}", False
     if written_as(request.result_file) != result_before:
         return "", False
     return (
-        f"{request.lesson} made no step: its loader has no batch for a rank. Use smaller batches, "
-        "fewer devices, or a loader without drop_last.",
+        f"{request.training} made no step: its loader has no batch for a rank. Use smaller "
+        "batches, fewer ranks, or a loader without drop_last.",
         False,
     )
 
@@ -200,7 +216,7 @@ def end_with_the_launcher() -> None:
 
 def end_a_stopped_training() -> None:
     """Do the same from a rank, later, in case that the process which starts the ranks cannot."""
-    os.read(0, 1)
+    os.read(LAUNCHER, 1)
     time.sleep(5)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -223,11 +239,13 @@ def main() -> int:
     return 1 if why else 0
 
 
-if __name__ == "__mp_main__":  # a spawned rank imports this file under this name
-    threading.Thread(target=end_a_stopped_training, daemon=True).start()
+if __name__ == "__mp_main__":  # imported under this name by a spawned rank, and by the server
+    LAUNCHER = os.dup(0)  # Python closes standard input before the rank begins
     calm_lightning()
-    lesson = Request(**json.loads(os.environ[REQUEST]))
-    if lesson.strategy == "ddp_spawn":  # the training that comes is made of the classes in its file
-        load_function(lesson.lesson)
+    import_torch_xla_before_lightning()
+    asked = Request(**json.loads(os.environ[REQUEST]))
+    if asked.spawns:
+        threading.Thread(target=end_a_stopped_training, daemon=True).start()
+        load_function(asked.training)  # what is sent is made of the classes in its file
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,12 +1,14 @@
-"""The decisions of a training: its devices, and what a lesson has to return."""
+"""The decisions of a training: its devices, and what a training has to return."""
+
+import os
 
 import pytest
 import torch
 
-from course_utils.launch import train
+from course_utils.launch import child
 from course_utils.launch.request import LaunchError, Request
 
-LESSON = """
+TRAINING = """
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 from course_utils.lightning import pl
@@ -41,12 +43,12 @@ def torch_answers(monkeypatch):
         monkeypatch.setattr(torch.xpu, "device_count", lambda: int(other == "xpu"))
 
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
-    monkeypatch.setattr(train, "usable_cores", lambda: 4)
+    monkeypatch.setattr(child, "usable_cores", lambda: 4)
     return answer
 
 
 @pytest.mark.parametrize(
-    ("gpus", "accelerator", "devices", "chosen"),
+    ("gpus", "accelerator", "count", "chosen"),
     [
         (0, "auto", None, ("cpu", 1)),
         (0, "cpu", 2, ("cpu", 2)),
@@ -55,9 +57,9 @@ def torch_answers(monkeypatch):
         (2, "cpu", 4, ("cpu", 4)),
     ],
 )
-def test_the_devices_come_from_the_machine(torch_answers, gpus, accelerator, devices, chosen):
+def test_the_devices_come_from_the_machine(torch_answers, gpus, accelerator, count, chosen):
     torch_answers(cuda=gpus)
-    assert train.choose_devices(request_for(accelerator=accelerator, devices=devices)) == chosen
+    assert child.choose_accelerator(request_for(accelerator=accelerator, count=count)) == chosen
 
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
@@ -65,7 +67,7 @@ def test_where_ddp_cannot_use_the_gpu_auto_trains_on_the_cpu_and_says_so(
     torch_answers, kind, capsys
 ):
     torch_answers(other=kind)
-    assert train.choose_devices(request_for(devices=2)) == ("cpu", 2)
+    assert child.choose_accelerator(request_for(count=2)) == ("cpu", 2)
     said = capsys.readouterr().out
     assert kind in said and "CPU" in said and said.count("\n") == 1
 
@@ -74,50 +76,75 @@ def test_a_device_that_was_forced_is_not_replaced_by_the_cpu(torch_answers, monk
     torch_answers(other="mps")
     monkeypatch.setenv("COURSE_DEVICE", "mps")
     with pytest.raises(LaunchError, match="mps"):
-        train.choose_devices(request_for())
+        child.choose_accelerator(request_for())
 
 
 @pytest.mark.parametrize(
-    ("gpus", "accelerator", "devices", "words"),
+    ("gpus", "accelerator", "count", "words"),
     [
         (0, "gpu", None, "'cuda' was requested"),
         (2, "gpu", 3, "3 GPUs were requested, but this machine allows 2"),
         (0, "cpu", 5, "5 CPU processes were requested, but this machine allows 4"),
     ],
 )
-def test_what_is_asked_for_and_missing_is_refused(torch_answers, gpus, accelerator, devices, words):
+def test_what_is_asked_for_and_missing_is_refused(torch_answers, gpus, accelerator, count, words):
     torch_answers(cuda=gpus)
     with pytest.raises(LaunchError, match=words):
-        train.choose_devices(request_for(accelerator=accelerator, devices=devices))
+        child.choose_accelerator(request_for(accelerator=accelerator, count=count))
 
 
-def lesson(tmp_path, returned):
-    path = tmp_path / f"lesson {len(returned)}.py"
-    path.write_text(LESSON.format(returned))
+def training(tmp_path, returned):
+    path = tmp_path / f"training {len(returned)}.py"
+    path.write_text(TRAINING.format(returned))
     return f"{path}:make"
 
 
 def test_a_module_and_its_loader_are_returned(tmp_path):
-    _, loader = train.load_training(lesson(tmp_path, "module, loader"))
+    _, loader = child.load_training(training(tmp_path, "module, loader"))
     assert loader.batch_size == 4
 
 
 @pytest.mark.parametrize("returned", ["module", "loader, module", "module, loader.dataset"])
 def test_anything_else_is_refused_with_what_was_returned(tmp_path, returned):
     with pytest.raises(LaunchError, match="not a LightningModule and its DataLoader"):
-        train.load_training(lesson(tmp_path, returned))
+        child.load_training(training(tmp_path, returned))
 
 
 def test_a_function_that_is_missing_is_refused(tmp_path):
     with pytest.raises(LaunchError, match="no function 'other'"):
-        train.load_training(lesson(tmp_path, "0").replace(":make", ":other"))
+        child.load_training(training(tmp_path, "0").replace(":make", ":other"))
 
 
 @pytest.mark.parametrize("code", ["import sys; sys.exit(2)", "exit()"])
-def test_a_lesson_that_exits_has_failed_and_was_not_refused(tmp_path, monkeypatch, code):
+def test_a_training_that_exits_has_failed_and_was_not_refused(tmp_path, monkeypatch, code):
     path = tmp_path / f"exits {len(code)}.py"
     path.write_text(f"def make():\n    {code}\n")
-    monkeypatch.setattr(train, "choose_devices", lambda _: ("cpu", 1))
+    monkeypatch.setattr(child, "choose_accelerator", lambda _: ("cpu", 1))
     request = Request(f"{path}:make", out=str(tmp_path))
-    why, refused = train.try_to_train(request)
+    why, refused = child.try_to_train(request)
     assert "called sys.exit" in why and not refused
+
+
+@pytest.mark.parametrize("error", ["ValueError", "ImportError", "KeyError"])
+def test_an_error_of_the_users_file_is_not_a_refusal_of_its_name(tmp_path, error):
+    path = tmp_path / f"raises_{error}.py"
+    path.write_text(f"raise {error}('the data are missing')")
+    with pytest.raises(Exception, match="the data are missing") as raised:
+        child.load_training(f"{path}:make")
+    assert type(raised.value).__name__ == error
+
+
+def test_each_new_run_keeps_the_checkpoint_of_every_earlier_one(tmp_path):
+    request = Request("json:loads", out=str(tmp_path))
+    for content in "abc":
+        request.checkpoint.write_text(content)
+        child.keep_checkpoint(request)
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+def test_the_end_of_the_launcher_is_the_end_of_the_whole_group(monkeypatch):
+    ended = []
+    monkeypatch.setattr(child.os, "read", lambda *_: b"")  # the launcher has gone
+    monkeypatch.setattr(child, "end_group", ended.append)
+    child.end_with_the_launcher()
+    assert ended == [os.getpgrp()]

@@ -1,0 +1,109 @@
+"""What a launch refuses, and which files it leaves alone."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from course_utils import LaunchError, RunError, run_lesson
+from course_utils.launch import parent
+from course_utils.launch.result import RunResult
+
+TRAINING = "json:loads"  # a function that is there; none of these tests runs it
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LaunchError, match="cannot be used"):
+        run_lesson(TRAINING, out=tmp_path / "file" / "out")
+
+
+def test_a_second_launch_in_a_folder_is_refused_and_names_the_first(tmp_path):
+    lock = os.open(tmp_path / "launch.lock", os.O_RDWR | os.O_CREAT)
+    os.write(lock, b"the launch of first.py:make (process 123)")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (tmp_path / "result.json").write_text("of the first")
+    with pytest.raises(LaunchError, match=r"in use by the launch of first.py:make \(process 123\)"):
+        run_lesson(TRAINING, out=tmp_path)
+    os.close(lock)
+    assert (tmp_path / "result.json").read_text() == "of the first"
+
+
+def killed_while_saving(request, *_):
+    """Stand in for a training that wrote a part of a checkpoint, and was killed."""
+    (Path(request.out) / "last.ckpt.0123abcd.part").write_text("half a checkpoint")
+    return -9, {}
+
+
+def test_a_launch_that_fails_removes_what_it_wrote_and_nothing_else(tmp_path, monkeypatch):
+    theirs = ["film.mkv.part", "last.ckpt.part", "last.ckpt.4711.part", "notes.txt", "result.json"]
+    earlier = RunResult(TRAINING, "ddp", "cpu", 1, [0.5], 1.0, "last.ckpt")
+    for name in theirs:
+        (tmp_path / name).write_text(json.dumps(asdict(earlier)))
+    monkeypatch.setattr(parent, "_follow", killed_while_saving)
+    with pytest.raises(RunError, match="SIGKILL"):
+        run_lesson(TRAINING, out=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted([*theirs, "launch.lock"])
+    assert RunResult.load(tmp_path / "result.json") == earlier
+
+
+@pytest.mark.parametrize("name", ["result.json", "launch.lock"])
+@pytest.mark.parametrize("content", ["[1, 2]", '{"lesson": "a.py:f"}', '{"strategy', "\0", "7"])
+def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, name, content):
+    monkeypatch.setattr(parent, "_follow", killed_while_saving)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(LaunchError, match=f"{name} that the launcher did not write.*another fold"):
+        run_lesson(TRAINING, out=tmp_path)
+    assert (tmp_path / name).read_text() == content
+
+
+def test_an_error_of_the_output_is_not_taken_for_a_folder_in_use(tmp_path, monkeypatch):
+    def full(*_):
+        raise BlockingIOError(11, "write could not complete without blocking")
+
+    monkeypatch.setattr(parent, "_follow", full)
+    with pytest.raises(BlockingIOError):
+        run_lesson(TRAINING, out=tmp_path)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_launched(tmp_path, monkeypatch):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/gr\xfc\xdfe.py")  # in Latin-1
+    Path(path).write_text("")
+    monkeypatch.setattr(parent, "_follow", killed_while_saving)
+    with pytest.raises(RunError, match="SIGKILL"):
+        run_lesson(f"{path}:make", out=tmp_path)
+
+
+@pytest.mark.process
+def test_an_output_that_lacks_a_letter_shows_its_number_and_a_full_one_is_a_sentence():
+    code = """if True:
+        from course_utils.launch.parent import RunError, _show
+        _show("größe\\n")
+        import sys
+        sys.stdout = open("/dev/full", "w")
+        try:
+            _show("more")
+        except RunError as error:
+            print(error, file=sys.stderr)
+    """
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert done.stdout == b"gr\\xf6\\xdfe\n"
+    assert done.stderr.startswith(b"what the ranks print cannot be shown: [Errno 28]")
+
+
+@pytest.mark.process
+def test_a_limit_of_address_space_is_named_when_the_training_cannot_start(tmp_path):
+    code = f"""if True:
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
+        from course_utils import run_lesson
+        run_lesson({TRAINING!r}, out={str(tmp_path)!r})
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "RunError" in done.stderr and "ulimit -v` allows a process 537 MB" in done.stderr
