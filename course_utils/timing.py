@@ -205,7 +205,9 @@ class Timing:
         return len(self.blocks_s) * self.calls_per_block
 
     def __repr__(self) -> str:
-        low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
+        # Python before 3.13 wants two values
+        blocks_s = self.blocks_s * 2 if len(self.blocks_s) == 1 else self.blocks_s
+        low, _, high = statistics.quantiles(blocks_s, n=4, method="inclusive")
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         left_out = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
@@ -371,10 +373,13 @@ def paused_gc() -> Iterator[None]:
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
     """Let one operation use `threads` CPU threads inside the block; None changes nothing."""
+    if threads is None:  # to set even the same number would change how MKL chooses its own
+        yield
+        return
     before = torch.get_num_threads()
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
+    if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"an operation can use 1 to {MOST_THREADS} threads, but got {threads=}.")
-    torch.set_num_threads(threads or before)
+    torch.set_num_threads(threads)
     try:
         yield
     finally:
