@@ -32,8 +32,8 @@ MARKED = {
     "course_lessons/exercises/test_exercises.py": "long",
     "course_lessons/test_scripts_of_ones_own.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
-    "course_tools/estimate/test_language_model.py": "long",
-    "course_tools/estimate/time/test_published.py": "long",
+    "course_tools/estimate/counting/test_count_work.py": "long",
+    "course_lessons/evidence/test_published.py": "long",
 }
 # the markers of tests that may start a Python
 STARTS = ("process", "slow", "long", "browser", "notebook")
