@@ -55,7 +55,7 @@ def find_devices() -> DeviceList:
     PyTorch counts them. Their names and memory come from the driver's management library and from
     files, so no context is made on a GPU, torch_xla is not imported and no network is used. A card
     that these cannot tie to one of PyTorch's devices is described once PyTorch has started it. A
-    listed device is not yet known to work: `python -m course_tools.doctor` runs a kernel on each.
+    listed device is not yet known to work: the doctor of this course runs a kernel on each.
 
     >>> [device.kind for device in find_devices() if device.kind == "cpu"]
     ['cpu']
@@ -136,7 +136,7 @@ def as_torch_device(device: Device | torch.device | str | None) -> torch.device:
     here = " and ".join(["cpu", *others])
     raise RuntimeError(
         f"device {name!r} {requested}, but this machine has {here}. {advice} "
-        f"To learn why it is missing: python -m course_tools.doctor --require {kind}"
+        "The doctor of this course says why it is missing, and what to do."
     )
 
 

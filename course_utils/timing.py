@@ -36,6 +36,8 @@ SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
 SETTLE_S = 0.15  # and for so long after it calls are slower
 LEAD_IN_S = 2e-3  # blocks shorter than this feel what ran before them, see `Stopwatch.lead_in`
+# the most seconds of a measurement, whatever was asked for, where nobody reads the figures
+QUICK_S = float(os.environ.get("COURSE_QUICK", "inf"))
 MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
 
 
@@ -205,7 +207,9 @@ class Timing:
         return len(self.blocks_s) * self.calls_per_block
 
     def __repr__(self) -> str:
-        low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
+        # Python before 3.13 wants two values
+        blocks_s = self.blocks_s * 2 if len(self.blocks_s) == 1 else self.blocks_s
+        low, _, high = statistics.quantiles(blocks_s, n=4, method="inclusive")
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         left_out = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
@@ -303,7 +307,7 @@ def read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
     It stops earlier when `max_s` seconds of timed work are spent.
     """
     readings: list[Reading] = []
-    spent = 0.0
+    spent, max_s = 0.0, min(max_s, QUICK_S)
     while len(readings) < MAX_BLOCKS and (spent < max_s or len(readings) < 2):
         readings.append(watch.read())
         spent += readings[-1].seconds * watch.calls
@@ -371,10 +375,13 @@ def paused_gc() -> Iterator[None]:
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
     """Let one operation use `threads` CPU threads inside the block; None changes nothing."""
+    if threads is None:  # to set even the same number would change how MKL chooses its own
+        yield
+        return
     before = torch.get_num_threads()
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
+    if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"an operation can use 1 to {MOST_THREADS} threads, but got {threads=}.")
-    torch.set_num_threads(threads or before)
+    torch.set_num_threads(threads)
     try:
         yield
     finally:

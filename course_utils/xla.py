@@ -124,8 +124,7 @@ def start_xla() -> torch.device:
         raise RuntimeError(
             "XLA was started too late: this process ran a backward pass before, and PyTorch can go "
             "backward only on the devices it knew by then. Restart the kernel and call start_xla() "
-            "of course_utils.xla in the first cell. To compare other devices now, name them: "
-            "compare_devices(..., devices=['cpu'])."
+            "of course_utils.xla in the first cell. Until then, name another device."
         ) from error
     return device
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from course_tools.doctor.private import without_secrets  # noqa: E402
 from course_utils.whole_file import write_whole  # noqa: E402
 
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -154,7 +155,7 @@ def compare_estimates(device, dry: bool) -> None:
 
 
 def write_report(out: Path, ended: dict[str, str], dry: bool) -> Path:
-    """Write how each part ended and what it printed, the home folder as ~."""
+    """Write how each part ended and what it printed, without secrets."""
     lines = ["# What a GPU showed", ""]
     if dry:
         lines += ["A rehearsal on a CPU: no figure here is a measurement of a GPU.", ""]
@@ -164,7 +165,7 @@ def write_report(out: Path, ended: dict[str, str], dry: bool) -> Path:
         log = out / "logs" / f"{name}.txt"
         if log.exists() and not (name.startswith("lesson") and how.startswith("passed")):
             text = log.read_text(encoding="utf-8", errors="replace")[-6000:].strip()
-            text = text.replace(str(ROOT), "COURSE").replace(str(Path.home()), "~")
+            text = without_secrets(text.replace(str(ROOT), "COURSE"))
             lines += ["", f"## {name}", "", "~~~text", text, "~~~"]
     report = out / "report.md"
     write_whole(report, "\n".join(lines) + "\n")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from course_utils.hardware import machine, nvidia
-from course_utils.hardware.libpython import load_libpython
+from course_utils.hardware.libpython import find_libpython
 from course_utils.hardware.nvidia import Card
 from course_utils.kinds import KINDS
 
@@ -109,7 +109,7 @@ def can_rehearse() -> bool:
 
 
 def _xla_can_load() -> bool:
-    return xla_matches_torch() and load_libpython() is not None
+    return xla_matches_torch() and find_libpython() is not None
 
 
 def xla_matches_torch() -> bool:

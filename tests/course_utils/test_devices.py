@@ -316,7 +316,7 @@ def test_a_missing_device_is_an_error_that_says_what_is_here_and_what_to_do():
         RuntimeError, match=r"device 'cuda:1' was requested, but this machine has cpu.*Pass None"
     ) as error:
         pick_device("cuda:1")
-    assert "python -m course_tools.doctor --require cuda" in str(error.value)
+    assert "The doctor of this course says why" in str(error.value)
 
 
 @no_cuda

@@ -95,6 +95,30 @@ def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
     )
 
 
+def test_an_interval_of_ten_per_cent_is_not_narrow(world):
+    timed = world.time(working(world, (cost for _ in range(10_000) for cost in (0.01, 0.011))))
+    assert len(timed.blocks_s) > 5 * timing.MIN_BLOCKS
+
+
+def test_a_queue_is_waited_for_around_the_first_call_and_each_block(world, monkeypatch):
+    queue = [100.0]  # what the program asked for before
+
+    def wait(device):
+        world.work(sum(queue))
+        queue.clear()
+
+    monkeypatch.setattr(timing, "wait_for", wait)
+    watch = Stopwatch(lambda: queue.append(3.0), Device("cuda", 0, "a card"))
+    watch.warm_up()
+    assert watch.first_s == pytest.approx(3.0)
+    queue.append(100.0)
+    assert watch.read().seconds == pytest.approx(3.0)
+
+
+def test_a_timing_of_one_block_can_be_shown():
+    assert repr(Timing("cpu", 1, 0.5, (0.25,), 1)).startswith("250 ms a call on cpu")
+
+
 def test_short_calls_are_timed_many_at_once(world):
     timed = world.time(working(world, forever(1e-6)))
     assert timed.calls_per_block >= 200

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from course_utils.whole_file import open_whole, write_whole
+from course_utils.whole_file import open_whole, write_whole, written_as
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and limits of POSIX")
 
@@ -28,6 +28,25 @@ def test_text_and_bytes_are_written(tmp_path):
     write_whole(path, b"\xff")
     assert path.read_bytes() == b"\xff"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_content_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
+    done, sync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("fsync") or sync(number))
+    monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
+    write_whole(tmp_path / "results.json", b"new")
+    assert done == ["fsync", "replace"]
+
+
+def test_a_file_knows_that_it_was_written_again_though_nothing_changed(tmp_path):
+    path = tmp_path / "results.json"
+    assert written_as(path) is None
+    write_whole(path, b"same")
+    before = written_as(path)
+    assert written_as(path) == before
+    write_whole(path, b"same")
+    os.utime(path, ns=(before[1], before[1]))  # as where the clock was set back
+    assert written_as(path) != before
 
 
 @posix

@@ -89,7 +89,7 @@ def test_starting_xla_after_a_backward_pass_says_what_to_do(in_xla):
         "Restart the kernel and call start_xla() of course_utils.xla in the first cell."
         in done.stderr
     )
-    assert "name them: compare_devices(..., devices=['cpu'])" in done.stderr
+    assert "Until then, name another device" in done.stderr
 
 
 def test_a_default_of_a_variable_ends_with_its_block_and_a_given_value_stays(monkeypatch):

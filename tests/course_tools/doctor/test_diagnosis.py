@@ -59,6 +59,14 @@ def test_the_verdict_comes_first(found, verdict):
     assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
 
 
+def test_a_machine_without_torch_xla_misses_nothing():
+    evidence = Evidence("computer", TORCH, {"cpu": CPU, "cuda": NO_GPU})
+    findings = tuple(find_cause(kind, evidence) for kind in KINDS)
+    assert {one.kind: one.cause for one in findings}["xla"] == "torch-xla-absent"
+    found = Diagnosis("computer", "torch 2.9.0", (), findings, 1.0)
+    assert found.verdict == NO_CARD + "PyTorch runs on the CPU."
+
+
 def test_a_second_copy_of_torch_is_said(tmp_path, monkeypatch):
     for name in ("one", "two"):
         (tmp_path / name / "torch").mkdir(parents=True)

@@ -31,6 +31,12 @@ def test_files_and_packages_with_the_name_of_a_standard_module_are_found(folder)
     assert shadows.find_shadows() == [f"{folder}/queue.py", f"{folder}/token"]
 
 
+def test_pythons_own_library_stands_in_for_nothing(folder):
+    for name in ("os.py", "abc.py", "queue.py"):
+        (folder / name).touch()
+    assert shadows.find_shadows() == []
+
+
 def test_the_folder_is_left_only_if_such_a_file_is_in_it(folder, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(folder), "elsewhere"])
     shadows.leave_folder()

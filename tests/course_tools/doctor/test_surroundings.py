@@ -23,8 +23,10 @@ def test_a_network_card_of_a_graphics_maker_is_no_graphics_card(root):
         (surroundings.NVIDIA, "0x1017", "0x020000"),
         (surroundings.NVIDIA, "0x2335", "0x030200"),
     )
-    machine_with(root, network, h200)
-    assert surroundings.graphics_cards() == [(surroundings.NVIDIA, "0x2335")]
+    mi300x = (surroundings.AMD, "0x74a1", "0x120000")  # a processing accelerator
+    machine_with(root, network, h200, mi300x)
+    nvidia, amd = (surroundings.NVIDIA, "0x2335"), (surroundings.AMD, "0x74a1")
+    assert surroundings.graphics_cards() == [nvidia, amd]
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,23 @@ def test_the_folder_that_python_was_built_for_is_looked_into(library, monkeypatc
     assert libpython.load_libpython() == str(library)
 
 
+def test_looking_for_devices_loads_nothing(library, monkeypatch):
+    monkeypatch.setattr(sys, "base_prefix", str(library.parent.parent))
+    monkeypatch.setattr(libpython.ctypes, "CDLL", lambda *_, **__: pytest.fail("it was loaded"))
+    monkeypatch.setattr(detect, "xla_matches_torch", lambda: True)
+    assert libpython.find_libpython() == str(library)
+    detect.can_rehearse()
+
+
+def test_a_folder_that_the_loader_is_told_to_search_counts(library, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":/nowhere:{library.parent}")
+    assert libpython.find_libpython() == libpython.load_libpython() == str(library)
+
+
 def test_no_rehearsal_is_listed_where_torch_xla_would_not_load(monkeypatch):
     monkeypatch.delenv("PJRT_DEVICE", raising=False)
     monkeypatch.setattr(detect, "xla_matches_torch", lambda: True)
     monkeypatch.setattr(detect.machine, "tpu_chips", lambda: [])
     assert detect.can_rehearse() == (libpython.load_libpython() is not None)
-    monkeypatch.setattr(detect, "load_libpython", lambda: None)
+    monkeypatch.setattr(detect, "find_libpython", lambda: None)
     assert not detect.can_rehearse()

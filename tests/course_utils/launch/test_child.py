@@ -1,5 +1,7 @@
 """The decisions of a training: its devices, and what a training has to return."""
 
+import os
+
 import pytest
 import torch
 
@@ -138,3 +140,11 @@ def test_each_new_run_keeps_the_checkpoint_of_every_earlier_one(tmp_path):
         request.checkpoint.write_text(content)
         child.keep_checkpoint(request)
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+def test_the_end_of_the_launcher_is_the_end_of_the_whole_group(monkeypatch):
+    ended = []
+    monkeypatch.setattr(child.os, "read", lambda *_: b"")  # the launcher has gone
+    monkeypatch.setattr(child, "end_group", ended.append)
+    child.end_with_the_launcher()
+    assert ended == [os.getpgrp()]
