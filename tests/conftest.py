@@ -37,10 +37,9 @@ MARKED = {
 }
 # the markers of tests that may start a Python
 STARTS = ("process", "slow", "long", "browser", "notebook")
-# What is long begins, so that at the end no worker is left alone with it; before it, what needs a
-# process without XLA.
-FIRST = ("test_launch.py", "notebooks", "browser", "tools", "doctor")
-FIRST += ("test_xla.py", "test_setup.py")
+# What is long begins, so that at the end no worker is left alone with it.
+FIRST = ("test_launch.py", "notebooks", "test_scripts.py", "test_scripts_of_ones_own.py")
+FIRST += ("test_exercises.py", "browser", "tools", "doctor", "test_xla.py", "test_setup.py")
 # The launcher runs on Linux and macOS.
 collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" else []
 
