@@ -18,7 +18,8 @@ def options(arguments: list[str]) -> argparse.Namespace:
         description="Run a script on pretended GPUs: real errors, values of the CPU, no times.",
     )
     parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda")
-    parser.add_argument("--gpus", type=int, default=1, help="how many there are")
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    parser.add_argument("--gpus", type=int, default=ranks, help="how many there are")
     parser.add_argument("--memory", help="of each, for tensors, such as 16GB: beyond it, an error")
     parser.add_argument("--capability", default="8.0", help="CUDA's, 7.5 for a T4")
     parser.add_argument("--steps", type=int, help="end after so many steps of an optimizer")
@@ -70,7 +71,7 @@ def main() -> int:
         print(f"{who}{error}", file=sys.stderr)
         return 2
     print(f"{who}{asked.gpus} pretended {asked.device}; no time below is a GPU's", file=sys.stderr)
-    rehearsal.end_after(asked.steps)
+    rehearsal.runs(None if asked.module else os.path.abspath(asked.script), asked.steps)
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)

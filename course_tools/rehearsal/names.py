@@ -1,7 +1,9 @@
 """Names of torch that are replaced while a rehearsal runs, and put back when it ends."""
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any, NamedTuple
 
 MISSING = object()
@@ -16,17 +18,38 @@ class Name(NamedTuple):
 
 
 @contextlib.contextmanager
-def replaced(names: Iterable[Name]) -> Iterator[list[Name]]:
+def replaced(names: Iterable[Name]) -> Iterator[None]:
     """Replace names, and put back exactly what stood there, whatever happens."""
     before: list[Name] = []
+    known = set(sys.modules)
     try:
         for owner, name, value in names:
             before.append(Name(owner, name, vars(owner).get(name, MISSING)))
             setattr(owner, name, value)
-        yield before
+        yield
     finally:
+        handed_on = {}
         for owner, name, value in reversed(before):
+            if isinstance(owner, ModuleType) and value is not MISSING:
+                handed_on[name, id(vars(owner)[name])] = value
             if value is MISSING:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
+        _put_back_in_modules(handed_on, set(sys.modules) - known)
+
+
+def _put_back_in_modules(handed_on: dict[tuple[str, int], Any], names: set[str]) -> None:
+    """Put names back in modules that were imported meanwhile, and took them over."""
+    for module in [sys.modules[name] for name in names]:
+        for name, value in list(vars(module).items()):
+            if (name, id(value)) in handed_on:
+                setattr(module, name, handed_on[name, id(value)])
+
+
+def everywhere(owner: ModuleType, name: str, value: Any, family: str) -> Iterator[Name]:
+    """Yield a name of a module, and of each module of a family that took it over before."""
+    original = vars(owner)[name]
+    for each, module in list(sys.modules.items()):
+        if module is owner or (each.startswith(family) and vars(module).get(name) is original):
+            yield Name(module, name, value)

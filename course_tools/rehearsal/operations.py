@@ -1,6 +1,7 @@
 """Every operation, watched: where its tensors are, whether the device accepts that, what it is."""
 
 import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from course_tools.rehearsal.where import (
     Mark,
     State,
     World,
+    fake_mode,
+    is_fake,
     mark_in,
     mark_of,
     place_of,
@@ -41,10 +44,11 @@ class Watch(TorchDispatchMode):
     ) -> Any:
         """Check the devices, run the operation on the CPU, and mark its results."""
         kwargs = kwargs or {}
-        if any(wraps_others(each) for each in types):
-            return NotImplemented  # a DTensor, a fake tensor: their operations come back here
-        if not isinstance(func, torch._ops.OpOverload) or State.world is not self.running:
+        fake = fake_mode() or any(is_fake(each) for each in types)
+        if fake or not isinstance(func, torch._ops.OpOverload) or State.world is not self.running:
             return func(*args, **kwargs)
+        if any(wraps_others(each) for each in types):
+            return NotImplemented  # a DTensor: the operations on its parts come back here
         running = self.running
         running.operations += 1
         RESCUED.clear()
@@ -75,7 +79,7 @@ class Watch(TorchDispatchMode):
                 running.saw("wait: nonzero or a boolean mask", place)
         elif running.started and tensors and not rule.anywhere and tensors[0].dim():
             running.saw("on the CPU", place)
-        out = run(func, args, kwargs)
+        out = run(func, rule.slow, args, kwargs)
         self.mark(out, rule, asked or device, place, call, tensors)
         return out
 
@@ -173,6 +177,8 @@ class Watch(TorchDispatchMode):
         half = len(tensors) // 2
         for target, source in zip(tensors[:half], tensors[half:], strict=False):
             here, there = place_of(target), place_of(source)
+            if mark_of(source) is None and keeps(sys._getframe(3)):
+                continue  # what an exchange between processes copies for itself
             if here == there or self.adopt([target, source], max(here, there, key=str), call):
                 continue
             size = source.numel() * source.element_size()
@@ -231,11 +237,7 @@ class Watch(TorchDispatchMode):
     def unasked(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> Any:
         """Return the call that made a tensor without being asked for one, or None."""
         if rule.makes:
-            frame = sys._getframe(3)
-            inside = frame.f_code.co_filename.startswith(TORCH)
-            if inside and any(part in frame.f_code.co_filename for part in KEEPERS):
-                return "kept"
-            return call
+            return "kept" if keeps(sys._getframe(3)) else call
         marks = [mark_of(each) for each in tensors]
         if tensors and all(mark is not None and mark.call == call for mark in marks):
             return call
@@ -243,6 +245,12 @@ class Watch(TorchDispatchMode):
 
 
 TORCH = torch.__path__[0]
+
+
+def keeps(frame: FrameType) -> bool:
+    """Tell whether a call is one of those whose C++ code keeps tensors of its own."""
+    name = frame.f_code.co_filename
+    return name.startswith(TORCH) and any(part in name for part in KEEPERS)
 
 
 def wraps_others(kind: type) -> bool:
@@ -299,19 +307,34 @@ def is_mask(index: Any) -> bool:
     return isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
-def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an operation; one that the CPU lacks in 16 bits in 32, rounded after."""
+def run(func: Any, slow: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation; what the CPU lacks or takes long for in 16 bits in 32, rounded after."""
+    if slow and any(each.dtype == torch.float16 for each in given_tensors(args, kwargs)):
+        return run_widened(func, args, kwargs)
     try:
         return func(*args, **kwargs)
     except NotImplementedError as error:
         if "not implemented for" not in str(error):
             raise
-        wide = {name: widened(value) for name, value in kwargs.items()}
-        out = func(*(widened(each) for each in args), **wide)
-        narrow = next(each.dtype for each in given_tensors(args, kwargs) if is_narrow(each))
-        if isinstance(out, Tensor):
-            return out.to(narrow) if out.dtype == torch.float32 else out
-        return type(out)(each.to(narrow) if isinstance(each, Tensor) else each for each in out)
+        return run_widened(func, args, kwargs)
+
+
+def run_widened(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation of 16 bits in 32, and round the results."""
+    narrow = next((each.dtype for each in given_tensors(args, kwargs) if is_narrow(each)), None)
+    wide = {name: widened(value) for name, value in kwargs.items()}
+    out = func(*(widened(each) for each in args), **wide)
+    if narrow is None:
+        return out
+    if isinstance(out, Tensor):
+        return rounded(out, narrow)
+    return type(out)(rounded(each, narrow) for each in out)
+
+
+def rounded(value: Any, dtype: torch.dtype) -> Any:
+    """Return a tensor of float32 in another type; anything else as it is."""
+    wide = isinstance(value, Tensor) and value.dtype == torch.float32
+    return value.to(dtype) if wide else value
 
 
 def is_narrow(value: Any) -> bool:

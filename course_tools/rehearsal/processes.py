@@ -1,21 +1,37 @@
 """Threads, processes and their exchange: each is told about the GPUs that are not there."""
 
+import functools
+import multiprocessing
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 from course_tools.rehearsal.lines import describe, spot
-from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.names import Name, everywhere
 from course_tools.rehearsal.operations import Watch
 from course_tools.rehearsal.where import World
+
+#: the exchange between GPUs, which gloo takes the place of
+BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
 
 
 def names(running: World) -> Iterator[Name]:
     """Yield what is replaced of threads, processes, compilation and distributed training."""
     yield from threads(running)
+    yield from processes(running)
     yield from compilers(running)
+    if dist.is_available():
+        yield from exchange(running)
 
 
 def threads(running: World) -> Iterator[Name]:
@@ -35,6 +51,76 @@ def threads(running: World) -> Iterator[Name]:
     yield Name(threading.Thread, "start", start_watched)
 
 
+@dataclass(frozen=True)
+class Rehearsed:
+    """A function that another process runs in a rehearsal of its own."""
+
+    target: Callable[..., Any]
+    block: Callable[..., Any]
+    settings: dict[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function with the same GPUs as in the process that started it."""
+        settings = dict(self.settings)
+        tells = settings.pop("tells")
+        with self.block(**settings, hide_real=True) as rehearsal:
+            try:
+                return self.target(*args, **kwargs)
+            finally:
+                if tells and rehearsal.report.on_gpu:
+                    name = multiprocessing.current_process().name
+                    print(f"rehearsal, {name}: {rehearsal.report!r}", file=sys.stderr)
+
+
+def settings_of(running: World) -> dict[str, Any]:
+    """Return what another process needs to rehearse the same."""
+    card = running.cards[0]
+    return {
+        "kind": running.kind,
+        "gpus": len(running.cards),
+        "memory": card.total if card.limited else None,
+        "capability": running.capability,
+        "tells": running.script is not None,
+    }
+
+
+def command_of(running: World) -> list[str]:
+    """Return the options with which a script is rehearsed in another process."""
+    card = running.cards[0]
+    memory = ["--memory", str(card.total)] if card.limited else []
+    capability = "{}.{}".format(*running.capability)
+    command = ["-m", "course_tools.rehearsal", "--device", running.kind, "--hide-real"]
+    return [*command, "--gpus", str(len(running.cards)), "--capability", capability, *memory]
+
+
+def processes(running: World) -> Iterator[Name]:
+    """Yield what lets a process that starts anew believe in the GPUs too.
+
+    A forked process inherits everything, and fails if the GPU was used before, as with CUDA.
+    """
+    start, popen = BaseProcess.start, subprocess.Popen.__init__
+
+    def start_rehearsed(process: Any) -> None:
+        method = process._start_method or multiprocessing.get_start_method()
+        if method != "fork" and process._target is not None:
+            process._target = Rehearsed(process._target, running.block, settings_of(running))
+        start(process)
+
+    def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:
+        again = isinstance(args, (list, tuple)) and [str(each) for each in args[:2]]
+        if running.script and again == [sys.executable, running.script]:
+            args = [args[0], *command_of(running), *args[1:]]
+            home = str(Path(__file__).resolve().parents[2])
+            variables = dict(options.get("env") or os.environ)
+            paths = [home, variables.get("PYTHONPATH", "")]
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+            options["env"] = variables
+        popen(self, args, *rest, **options)
+
+    yield Name(BaseProcess, "start", start_rehearsed)
+    yield Name(subprocess.Popen, "__init__", popen_rehearsed)
+
+
 def compilers(running: World) -> Iterator[Name]:
     """Yield what leaves compilation out, and says so."""
 
@@ -47,3 +133,67 @@ def compilers(running: World) -> Iterator[Name]:
 
     yield Name(torch, "compile", compile_nothing)
     yield Name(torch.jit, "script", script_nothing)
+
+
+def exchange(running: World) -> Iterator[Name]:
+    """Yield what lets processes exchange with gloo what NCCL would exchange between GPUs."""
+    start, add = c10d.init_process_group, c10d.new_group
+    ask, wait, choose = c10d.get_backend, c10d.barrier, c10d._get_object_coll_device
+    asked_for: dict[str, str] = {}
+
+    def without_gpus(backend: Any) -> tuple[Any, str]:
+        """Return the backend that runs here, and the one that was asked for if it needs GPUs."""
+        text = str(backend or "").lower()
+        if BETWEEN_GPUS.get(text) == running.kind:
+            return "gloo", text
+        if any(each in text for each in BETWEEN_GPUS):
+            return "gloo", ""  # one for each kind of device
+        return backend, ""
+
+    @functools.wraps(start)
+    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
+        device = kwargs.pop("device_id", None)
+        if device is not None:
+            running.device(device)
+        here, asked = without_gpus(backend)
+        if here != backend:
+            kwargs.pop("pg_options", None)
+        start(here, *args, **kwargs)
+        running.exchange_on_gpu = bool(asked)
+        asked_for[""] = asked_for[group_name(None)] = asked
+
+    @functools.wraps(add)
+    def new_group(
+        ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        kwargs.pop("device_id", None)
+        here, asked = without_gpus(backend)
+        if here != backend:
+            kwargs.pop("pg_options", None)
+        group = add(ranks, timeout, here, *args, **kwargs)
+        if isinstance(group, dist.ProcessGroup):
+            asked_for[group_name(group)] = asked if backend else asked_for.get("", "")
+        return group
+
+    def group_name(group: Any) -> str:
+        return (group or c10d._get_default_group()).group_name
+
+    @functools.wraps(ask)
+    def get_backend(group: Any = None) -> Any:
+        found = ask(group)
+        return c10d.Backend(asked_for.get(group_name(group), "") or found)
+
+    @functools.wraps(wait)
+    def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
+        return wait(group, async_op)
+
+    @functools.wraps(choose)
+    def _get_object_coll_device(group: Any = None) -> str:
+        return running.kind if asked_for.get(group_name(group)) else choose(group)
+
+    def is_nccl_available() -> bool:
+        return running.kind == "cuda"
+
+    functions = (init_process_group, new_group, get_backend, barrier, is_nccl_available)
+    for function in (*functions, _get_object_coll_device):
+        yield from everywhere(c10d, function.__name__, function, "torch.distributed")

@@ -30,9 +30,9 @@ class Rehearsal:
         """What was seen, up to now."""
         return report_of(self._world)
 
-    def end_after(self, steps: int | None) -> None:
-        """Raise LastStep after so many steps of an optimizer."""
-        self._world.last_step = steps
+    def runs(self, script: str | None, steps: int | None) -> None:
+        """Note that this is the rehearsal of a script, which ends after so many steps."""
+        self._world.script, self._world.last_step = script, steps
 
     def __repr__(self) -> str:
         return repr(self.report)
@@ -80,6 +80,7 @@ def rehearse(
         yield Rehearsal(outer)
         return
     refuse_real_gpu(hide_real)
+    world.block = rehearse
     yield from _run(world)
 
 

@@ -1,8 +1,9 @@
 """Which tensors an operation accepts where, as tables, and PyTorch's words when it refuses.
 
-The rule of most operations is one sentence: all tensors on one device, but for scalars of the CPU.
-The tables hold the exceptions. Which check an operation makes on a GPU, and by which name it calls
-itself, is read from PyTorch's own list of operations, which comes with it (torchgen).
+The rule of most operations is one sentence: all tensors on one device. Those that go through
+PyTorch's iterator over elements also take scalars of the CPU. The tables hold the exceptions.
+Which check an operation makes on a GPU, and by which name it calls itself, is read from PyTorch's
+own list of operations, which comes with it (torchgen).
 """
 
 import functools
@@ -68,6 +69,8 @@ TYPES = {
     torch.complex64: "ComplexFloat",
     torch.complex128: "ComplexDouble",
 }
+#: run in float32 and rounded, because CPUs take many times as long in float16
+SLOW = {"aten::convolution", "aten::convolution_backward"}
 UNSAFE_TO_AUTOCAST = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -92,6 +95,7 @@ class Rule:
     exchange: bool  #: between processes
     waits: str
     makes: bool  #: takes no tensor
+    slow: bool  #: on a CPU in float16
     unsafe: bool  #: refused where autocast is on
     changes: tuple[int, ...]  #: positions of arguments that are written to
     cpu_results: tuple[int, ...]
@@ -101,7 +105,7 @@ class Rule:
 def rule_of(func: Any) -> Rule:
     """Return the rule of an operation."""
     schema = func._schema
-    name = schema.name
+    name, overload = schema.name, schema.overload_name
     arguments = schema.arguments
     writes = [arg.alias_info is not None and arg.alias_info.is_write for arg in arguments]
     takes = any("Tensor" in str(arg.type) for arg in arguments)
@@ -110,11 +114,12 @@ def rule_of(func: Any) -> Rule:
         anywhere=name in ANYWHERE,
         indices=INDICES.get(name),
         lengths=LENGTHS.get(name),
-        scalars=name not in NO_SCALARS,
+        scalars=name not in NO_SCALARS and not on_gpu(name.removeprefix("aten::"), overload)[0],
         foreach=name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")),
         exchange=name.startswith(("c10d::", "_c10d_functional::")),
         waits=WAITS.get(name, ""),
         makes=not takes,
+        slow=name in SLOW,
         unsafe=name == "aten::binary_cross_entropy",
         changes=tuple(index for index, write in enumerate(writes) if write),
         cpu_results=RESULTS_ON_CPU.get(name, ()),
@@ -157,16 +162,17 @@ def on_gpu(name: str, overload: str) -> tuple[bool, str]:
     start = text.find(f"\n- func: {full}(")
     entry = text[start + 1 : text.find("\n- func: ", start + 1)] if start >= 0 else ""
     structured = "structured" in entry
-    method = f"wrapper_CUDA_{name}" if structured else f"wrapper_CUDA_{overload}_{name}"
-    named_kernel = re.search(r"^\s+(.*, )?(CUDA|CompositeExplicitAutograd)\b.*:", entry, re.M)
-    checks = bool(named_kernel or structured) and "device_check: NoCheck" not in entry
-    return checks, method
+    writes_out = "(a!)" in entry.partition("\n")[0] and not name.endswith("_")
+    base = f"{name}_out" if writes_out else name
+    parts = [base, overload] if structured else [overload, base]
+    method = "_".join(["wrapper_CUDA", *(parts if overload or not structured else [base])])
+    kernel = re.search(r"^\s+(.*, )?CUDA\b.*:", entry, re.M)
+    return bool(kernel or structured) and "device_check: NoCheck" not in entry, method
 
 
 def refusal(func: Any, named: list[tuple[str, Tensor, torch.device]], scalars: bool) -> Any:
     """Return PyTorch's message for tensors on several devices, and the tensor left behind."""
-    name, overload = func._schema.name.removeprefix("aten::"), func._overloadname
-    overload = "" if overload == "default" else overload
+    name, overload = func._schema.name.removeprefix("aten::"), func._schema.overload_name
     gpus = [each for each in named if each[2].type != "cpu"]
     gpu = gpus[0][2]
     if name == "convolution":
@@ -177,6 +183,8 @@ def refusal(func: Any, named: list[tuple[str, Tensor, torch.device]], scalars: b
     in_order = [each for each in named if not (scalars and _scalar(each))]
     odd = next((each for each in in_order if each[2] != gpu), odd)
     checks, method = on_gpu(name, overload)
+    if (name, "indices") in ON_GPU:
+        checks = True
     both = f"{gpu} and {odd[2]}"
     if not checks or gpu.type != "cuda":
         if gpu.type == "mps" and checks and odd[2].type == "cpu":

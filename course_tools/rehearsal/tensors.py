@@ -18,7 +18,9 @@ from course_tools.rehearsal.where import (
     CPU,
     NO_FLOAT64,
     World,
+    fake_mode,
     inner,
+    is_fake,
     mark_of,
     move,
     place_of,
@@ -76,7 +78,7 @@ def names(running: World) -> Iterator[Name]:
     yield from _questions()
     yield from _moves(running)
     yield from _makers()
-    yield from _recurrent()
+    yield from _compared_first()
     yield Name(torch, "Generator", AnyGenerator)
 
 
@@ -110,7 +112,7 @@ def _moves(running: World) -> Iterator[Name]:
     }
 
     def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if real_device(tensor).type != "cpu" or hasattr(tensor, "fake_mode"):
+        if real_device(tensor).type != "cpu" or is_fake(type(tensor)) or fake_mode():
             return original["to"](tensor, *args, **kwargs)
         device, dtype, rest = _asked_of_to(tensor, args, kwargs)
         if device is None:
@@ -159,9 +161,9 @@ def _moves(running: World) -> Iterator[Name]:
     def type_(tensor: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
             return type_name(tensor, place_of(tensor))
-        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-        if isinstance(dtype, torch.dtype) or not name.endswith("Tensor"):
+        if isinstance(dtype, torch.dtype):
             return original["type"](tensor, dtype, non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
         kind = name.split(".")[1] if name.count(".") == 2 else "cpu"
         plain = original["type"](tensor, f"torch.{name.rpartition('.')[2]}")
         return plain.to(kind, non_blocking=non_blocking)
@@ -247,8 +249,8 @@ def _left(error: Exception, tensor: Tensor, fix: str) -> Exception:
     return error
 
 
-def _recurrent() -> Iterator[Name]:
-    """Yield the recurrent layers, which compare devices before anything else runs."""
+def _compared_first() -> Iterator[Name]:
+    """Yield the functions that compare devices before any operation runs: recurrent layers."""
 
     def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         def layer(rows: Tensor, *args: Any) -> Any:
@@ -268,6 +270,21 @@ def _recurrent() -> Iterator[Name]:
 
         return layer
 
+    def split_checked(function: Callable[..., Any]) -> Callable[..., Any]:
+        def tensor_split(rows: Tensor, *args: Any, **kwargs: Any) -> Any:
+            for each in (*args, *kwargs.values()):
+                if isinstance(each, Tensor) and place_of(each).type != "cpu":
+                    fail(
+                        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's "
+                        f"on {place_of(each)}",
+                        [("tensor_indices_or_sections", each, place_of(each))],
+                    )
+            return function(rows, *args, **kwargs)
+
+        return tensor_split
+
+    yield Name(torch, "tensor_split", split_checked(torch.tensor_split))
+    yield Name(Tensor, "tensor_split", split_checked(Tensor.tensor_split))
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         yield Name(torch._VF, name, checked(getattr(torch._VF, name)))
 
@@ -307,6 +324,8 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
+        if fake_mode():
+            return function(*args, **kwargs)
         running = world()
         if positional and len(args) > 2:
             *args, kwargs["device"] = args  # type: ignore[assignment]
@@ -374,11 +393,13 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def make(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if fake_mode():
+            return function(tensor, *args, **kwargs)
         asked = kwargs.pop("device", None)
         kwargs.pop("pin_memory", None)
         if asked is not None and torch.device(asked).type == "meta":
             return function(tensor, *args, device=asked, **kwargs)
-        if real_device(tensor).type != "cpu" or hasattr(tensor, "fake_mode"):
+        if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
             return function(tensor, *args, device=asked, **kwargs)
         device = place_of(tensor) if asked is None else world().device(asked)
         if args and isinstance(args[0], Tensor) and place_of(args[0]) != device:

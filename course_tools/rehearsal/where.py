@@ -38,6 +38,8 @@ class World:
         self.operations = 0
         self.on_gpu = 0
         self.steps = 0
+        self.block: Any = None  # what began it
+        self.script: str | None = None  # if a command runs one
         self.last_step: int | None = None
         self.events: Counter[tuple[str, Spot]] = Counter()
         self.sizes: Counter[tuple[str, Spot]] = Counter()
@@ -165,6 +167,17 @@ def world() -> World:
     return State.world
 
 
+def is_fake(kind: type) -> bool:
+    """Tell whether a class of tensors has shapes and no values."""
+    return kind.__name__ == "FakeTensor"
+
+
+def fake_mode() -> bool:
+    """Tell whether a FakeTensorMode is on, which has devices of its own."""
+    return torch._C._get_dispatch_mode(FAKE) is not None
+
+
+FAKE = torch._C._TorchDispatchModeKey.FAKE  # type: ignore[attr-defined]
 real_device = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
 
 
@@ -220,7 +233,7 @@ def place_of(tensor: Tensor) -> torch.device:
 
 def put(tensor: Tensor, device: torch.device, place: Spot | None = None) -> Tensor:
     """Say that a tensor is on a device from now on; nothing is copied."""
-    if real_device(tensor).type != "cpu":
+    if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
         return tensor
     running = world()
     place = place or spot(2)

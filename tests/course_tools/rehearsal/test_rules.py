@@ -1,0 +1,87 @@
+"""Every operation of PyTorch's test data base against FakeTensorMode and the CPU's values."""
+
+import mmap
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from every_operation import Tried, operations, try_operation
+
+from course_tools.rehearsal.rules import on_gpu
+
+#: differences from FakeTensorMode, and from the CPU's values, with the reason
+REASONS = {
+    "nn.functional.conv": "a convolution compares the types of input and weight, device included",
+    "linspace.tensor_overload": "made on the device that is asked for; FakeTensorMode says the CPU",
+    "logspace.tensor_overload": "as linspace",
+    "tensor_split": "the data base holds the function itself; programs reach it by its name",
+    "empty": "uninitialized memory has no values",
+    "new_empty": "uninitialized memory has no values",
+}
+SAMPLED = 24  # each so manieth operation in the ordinary tests
+#: they compare nothing, or are named after another overload
+OTHER_NAMES = ("_sparse_semi_structured", "_batch_norm", "_fused_moving", "_native_batch_norm")
+
+
+def overloads(name):
+    packet = getattr(torch.ops.aten, name, None)
+    names = packet.overloads() if hasattr(packet, "overloads") else []
+    return [(each, getattr(packet, each)._schema) for each in names]
+
+
+def reason_of(difference):
+    """Return why a verdict may differ, or ""."""
+    name, what, _ = difference
+    for start, reason in REASONS.items():
+        if name.startswith(start):
+            return reason
+    operation = name.partition(".")[0]
+    compares = any(on_gpu(operation, schema.overload_name)[0] for _, schema in overloads(operation))
+    if what.startswith("left") and compares:
+        return "its kernel of CUDA compares devices itself, and takes no scalar of the CPU"
+    return ""
+
+
+def tried(chosen):
+    found = Tried()
+    for operation in chosen:
+        try_operation(operation, found)
+    print(dict(found.counts))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_of_all_operations_has_pytorchs_verdicts_and_the_cpus_values():
+    found = tried(operations()[::SAMPLED])
+    assert [each for each in found.differ if not reason_of(each)] == []
+    assert found.counts["all on the GPU: the CPU's values"] > 25
+    assert found.counts["one left: agrees"] > 25
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_all_operations_have_pytorchs_verdicts_and_the_cpus_values():
+    found = tried(operations())
+    assert [each for each in found.differ if not reason_of(each)] == []
+    assert found.counts["all on the GPU: fails"] == 0
+    assert found.counts["all on the GPU: the CPU's values"] > 670
+    assert found.counts["one left: agrees"] > 850
+
+
+@pytest.mark.long
+def test_the_operations_that_compare_devices_are_those_that_the_cuda_library_names():
+    """The library holds the method's name only where it needs it: in the message of the check."""
+    library = Path(torch.__path__[0]) / "lib" / "libtorch_cuda.so"
+    if not library.exists():
+        pytest.skip("this PyTorch has no CUDA library")
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        named = {each.decode() for each in re.findall(rb"\0(wrapper_CUDA_\w+)(?=\0)", data)}
+    ours = set()
+    for name in dir(torch.ops.aten):
+        for _, schema in overloads(name):
+            takes = any("Tensor" in str(each.type) for each in schema.arguments)
+            checks, method = on_gpu(name, schema.overload_name)
+            if takes and checks and not name.startswith(OTHER_NAMES):
+                ours.add(method)
+    assert len(ours) > 400 and ours <= named
