@@ -324,6 +324,7 @@ def old_names():
     return [name for name in ours if name != "lightning.pytorch.logging."]  # Python's own
 
 
+@pytest.mark.filterwarnings("ignore:In the future .np:FutureWarning")  # as NumPy says of np.str
 def test_an_outdated_name_is_really_gone_and_what_replaces_it_is_there():
     assert len(old_names()) > 50 and not [name for name in old_names() if is_there(name)]
     rows = [re.match(r"(torch|torchmetrics|lightning)(\.\w+)+", new) for new, _ in NAMES.values()]
