@@ -18,6 +18,7 @@ from course_tools.compare.same_draws import SameDraws, seeded
 from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
+from course_utils.kinds import kind_called
 from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
 
@@ -67,14 +68,18 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
         RuntimeError: a device is not in this machine, or XLA was named and cannot start.
     """
     if devices == "all":
-        chosen = [device for device in cpu_first() if device.kind != "xla" or _can_start_xla()]
+        chosen = [
+            device
+            for device in cpu_first()
+            if not kind_called(device.kind).recorded or _can_start_xla()
+        ]
     elif isinstance(devices, Device | torch.device | str | None):
         chosen = [as_device(devices)]
     else:
         chosen = [as_device(device) for device in devices]
     found = []
     for device in chosen:
-        if device.kind == "xla":
+        if kind_called(device.kind).recorded:
             start_xla()
         if device.kind == "cpu" and torch.get_num_threads() > 1:
             found.append(Contestant(device, 1))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from course_utils.devices import Device, as_device
+from course_utils.kinds import kind_called
 from course_utils.text import format_seconds
 from course_utils.timing import time_call
 from course_utils.transfers import to_device
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
 # devices whose driver can read the host's memory by itself, once it is pinned
-PINNABLE = ("cuda", "xpu")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def copy_rate(
         raise ValueError(f"copy_rate needs sizes of at least 1 byte, but got {sizes_bytes}.")
     device = as_device(device)
     copies = []
-    for pinned in (False, True) if device.kind in PINNABLE else (False,):
+    for pinned in (False, True) if kind_called(device.kind).pins else (False,):
         for size_bytes in sizes_bytes:
             for direction, fn in _copiers(device, size_bytes, pinned).items():
                 timing = time_call(fn, device=device, max_s=max_s)
@@ -130,10 +130,11 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
     """Return a function without arguments for each direction, which copies `size_bytes`."""
     # Random bytes, all of them touched: memory that was never written costs nothing to read.
     host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned, device="cpu")
-    if device.kind == "cpu":
+    kind = kind_called(device.kind)
+    if kind.host:
         return {"in memory": partial(host.clone().copy_, host)}
     there = to_device(host, device)
-    if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
+    if kind.recorded:  # copy_ would be recorded as a program; these two are plain transfers
         return {"to the device": partial(to_device, host, device), "from the device": there.cpu}
     return {
         "to the device": partial(there.copy_, host),

@@ -20,6 +20,11 @@ CURED_BY_THE_BOARDS_BUILD = (
     *("card-too-new", "driver-too-old", "compute-part-missing", "compat-refused", "driver-error"),
     *("kernel-failed", "libraries-mixed"),
 )
+# Errors 35, 36 and 222: the driver lacks what this CUDA asks of it, whatever its version says.
+INSUFFICIENT = re.compile(
+    r"driver version is insufficient|not supported in the installed CUDA driver"
+    r"|unsupported toolchain"
+)
 # torch 2.9's words for a setting that it does not know, and those of the C++ library for a number
 # that is none; "operation not supported" is a card without the memory functions of cudaMallocAsync.
 REFUSED_SETTING = re.compile(
@@ -155,11 +160,12 @@ def _refused(evidence: Evidence) -> Finding | None:
         newest = tuple(evidence.probe("nvidia").facts.get("cuda", ()))
     # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). A
     # version of (0, 0) says nothing.
-    if needed and any(newest) and (too_old or newest[0] < int(needed.split(".")[0])):
+    is_older = any(newest) and (too_old or newest[0] < int((needed or "0").split(".")[0]))
+    if needed and (is_older or INSUFFICIENT.search(error)):
         return evidence.finding(
             "cuda",
             "driver-too-old",
-            found=f"{newest[0]}.{newest[1]}",
+            found=f"{newest[0]}.{newest[1]}" if any(newest) else "an older version",
             needed=needed,
             compat="-".join(needed.split(".")[:2]),
             build=_build(newest, evidence.cards),

@@ -91,8 +91,10 @@ class Evidence:
         """Return the cause that a message names on this machine, or "" when it names none."""
         for pattern, cause in MESSAGES.items():
             if re.search(pattern, message):
-                is_amd = cause == "card-too-old" and self.torch.hip
-                return "amd-card-not-built" if is_amd else cause
+                # Both makers say both: that the build has no kernels for the card.
+                if cause in ("card-too-old", "amd-card-not-built"):
+                    return "amd-card-not-built" if self.torch.hip else "card-too-old"
+                return cause
         return ""
 
     def finding(self, kind: str, cause: str, *, usable: bool = False, **words: object) -> Finding:

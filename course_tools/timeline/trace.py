@@ -15,6 +15,7 @@ from typing import Any
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
 
 from course_utils.devices import Device, wait_for
+from course_utils.kinds import kind_called
 
 Event = Mapping[str, Any]
 Trace = Mapping[str, Any] | list[Any] | str | os.PathLike  # as a trace is given: also by its path
@@ -82,8 +83,8 @@ def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
         # a CUDA build reports on stderr that there is no GPU
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     activities = [ProfilerActivity.CPU]
-    if device.kind in ("cuda", "xpu"):
-        activities.append(getattr(ProfilerActivity, device.kind.upper()))
+    if activity := kind_called(device.kind).activity:
+        activities.append(getattr(ProfilerActivity, activity))
     every = _all_threads()
     # torch 2.11 warns without acc_events
     with profile(activities=activities, experimental_config=every, acc_events=True) as profiler:

@@ -30,6 +30,7 @@ from torch.utils.data import DataLoader
 
 from course_utils.devices import pick_device
 from course_utils.hardware.machine import usable_cores
+from course_utils.kinds import KINDS
 from course_utils.launch.checkpoints import WholeCheckpoints, check_checkpoint
 from course_utils.launch.epoch_report import EpochReport
 from course_utils.launch.failures import cause_of, find_unpicklable, without_library_frames
@@ -55,11 +56,12 @@ def choose_accelerator(request: Request) -> tuple[str, int]:
         device = pick_device({"auto": None, "cpu": "cpu", "gpu": "cuda"}[request.accelerator])
     except (RuntimeError, ValueError) as error:
         raise LaunchError(f"accelerator {request.accelerator}: {error}") from None
-    if device.kind == "cuda":
-        default = limit = torch.cuda.device_count()
+    kind = KINDS[device.kind]
+    if kind.ddp and not kind.host:
+        default = limit = torch.get_device_module(device.kind).device_count()
         accelerator, noun = "gpu", "GPUs"
     else:
-        if device.kind != "cpu":
+        if not kind.host:
             if os.environ.get("COURSE_DEVICE"):
                 raise LaunchError(f"DDP cannot use {device}, which COURSE_DEVICE names; unset it.")
             print(f"DDP cannot use {device}, so this trains on the CPU.", flush=True)

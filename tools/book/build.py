@@ -25,10 +25,8 @@ from tools.copies import LESSONS, copy_of  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
-TOOLS = (
-    "course_utils.launch",
-    *(f"course_tools.{tool}" for tool in ("compare", "doctor", "estimate", "old_code", "timeline")),
-)
+NAMES = ("compare", "doctor", "estimate", "old_code", "rehearsal", "timeline")
+TOOLS = ("course_utils.launch", *(f"course_tools.{name}" for name in NAMES))
 IMPORT = re.compile(r"from (course_(?:utils|tools)(?:\.\w+)*) import (\([^)]*\)|[^\n]*)")
 DOCUMENTS = {
     "README.md": "index.md",
@@ -109,7 +107,7 @@ def raise_the_opening_picture(notebook: NotebookNode) -> None:
     setup = next((cell for cell in notebook.cells if cell.id.endswith("-setup")), None)
     if setup is None:
         return
-    setup.source = ""
+    setup.source = "# not shown, but MyST leaves out a cell without a source"
     setup.outputs = [output for output in setup.outputs if "image/png" in output.get("data", {})]
     question, gap, rest = opening.source.partition("\n\nAfter this lesson")
     opening.source = question
@@ -139,7 +137,8 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
             continue
         folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
         if folded:
-            cell.metadata.tags = ["hide-input" if cell.source else "remove-input"]
+            of_picture = cell.id.endswith("-setup")
+            cell.metadata.tags = ["remove-input" if of_picture else "hide-input"]
         for output in cell.outputs:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata.mystnb = {"image": {"alt": alt}}

@@ -50,6 +50,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"**": ["contents.html"]}
 templates_path = ["_templates"]
 copyright = "the authors of the course. Text and pictures: CC BY 4.0. Code: Apache-2.0"

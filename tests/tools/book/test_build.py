@@ -61,6 +61,14 @@ def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeyp
     assert "[Report a mistake](https://github.com/ada/course/issues/new" in line
 
 
+def test_the_opening_picture_stands_under_the_question_and_above_the_aims():
+    page = build.page_of(nbformat.read(LESSONS[0], as_version=4), LESSONS[0], {})
+    question, picture, aims = page.cells[:3]
+    assert "**The question:**" in question.source and aims.source.startswith("After this lesson")
+    assert [set(output.data) for output in picture.outputs] == [{"image/png", "text/plain"}]
+    assert picture.metadata.tags == ["remove-input"]
+
+
 def test_a_panel_that_needs_a_kernel_is_a_sentence():
     panel = nbformat.v4.new_output("display_data", {build.WIDGET: {}, "text/plain": "VBox()"})
     cell = nbformat.v4.new_code_cell("panel", outputs=[panel])
