@@ -166,11 +166,9 @@ def expected_language_rows(question: dict, chips: list[Chip]) -> list[dict]:
             found = estimate_serving(
                 model, devices=[chip], requests=samples, batch=batch, **asked, **texts
             )
-        elif {"fp16", "bf16"} & set(chip.peaks):
+        else:
             job = {"samples": samples, "devices": [chip]}
             found = estimate_finetuning(model, tuning, batch=batch, length=length, **job)
-        else:
-            continue
         price, row = prices.get(chip.name), found.rows[0]
         rows.append(
             {
