@@ -319,17 +319,21 @@ def test_layers_that_share_weights_and_lists_in_lists_are_sharded_once(monkeypat
             self.embed, self.head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9, bias=False)
             self.head.weight = self.embed.weight
             self.scale = torch.nn.ParameterList([torch.ones(4)])
-            blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()) for _ in "ab"]
+            normal = torch.nn.BatchNorm1d(4)
+            blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), normal), torch.nn.Linear(4, 4)]
             self.blocks = torch.nn.ModuleList([torch.nn.ModuleList(blocks)])
 
     names = runpy.run_path(str(FOLDER / "train_fsdp.py"))
-    shard, sharded = names["shard"], []
-    shard.__globals__["fully_shard"] = lambda layer, **how: sharded.append(layer)
+    shard, sharded = names["shard"], {}
+    shard.__globals__["fully_shard"] = lambda layer, **how: sharded.update({layer: how})
     model = Model()
-    shard(model, None, None)
+    shard(model, None, torch.bfloat16)
     first, second = model.blocks[0]
-    assert sharded[-1] is model and model.embed not in sharded and model.head not in sharded
-    assert {first[0], second[0]} <= set(sharded) and model.scale not in sharded
+    assert [*sharded][-1] is model and model.embed not in sharded and model.head not in sharded
+    assert {first[0], first, second} <= set(sharded) and model.scale not in sharded
+    # The running mean of batch normalization has 32 bits, and so has to have its weight.
+    assert sharded[first[1]]["mp_policy"].param_dtype is None
+    assert sharded[first[0]]["mp_policy"].param_dtype is torch.bfloat16
     assert not any(isinstance(each, torch.nn.ModuleList) for each in sharded)
 
 
