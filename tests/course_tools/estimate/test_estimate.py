@@ -439,7 +439,10 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
 
 @pytest.mark.parametrize("name", ["nonsense", "cpu"])
 def test_what_is_like_no_chip_is_answered_with_the_way_to_list_them(name):
-    with pytest.raises(ValueError, match=rf"unknown chip '{name}'.*--help` lists all. For a card of your own pass Chip\("):
+    with pytest.raises(
+        ValueError,
+        match=rf"unknown chip '{name}'.*--help` lists all. For a card of your own pass Chip\(",
+    ):
         find_chip(name)
 
 
