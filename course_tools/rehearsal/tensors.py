@@ -285,14 +285,13 @@ def _compared_first() -> Iterator[Name]:
 
         return tensor_split
 
-    count = torch.ctc_loss
+    count: Any = torch.ctc_loss
 
     def ctc_loss(rows: Tensor, targets: Tensor, *lengths: Any, **kwargs: Any) -> Tensor:
-        device = place_of(rows)  # which takes lengths from anywhere
-        there = [
-            put(each.clone(), device) if isinstance(each, Tensor) else each for each in lengths
-        ]
-        return count(rows, targets, *there, **kwargs)
+        device, given = place_of(rows), list(lengths)  # lengths may come from anywhere
+        for index, each in enumerate(given):
+            given[index] = put(each.clone(), device) if isinstance(each, Tensor) else each
+        return count(rows, targets, *given, **kwargs)
 
     yield Name(torch, "ctc_loss", ctc_loss)
     yield Name(torch, "tensor_split", split_checked(torch.tensor_split))
