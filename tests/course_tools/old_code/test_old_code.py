@@ -385,6 +385,10 @@ def test_torch_refuses_the_device_names_and_the_pickled_model_that_are_reported(
     torch.save(torch.nn.Linear(2, 1), tmp_path / "model")
     with pytest.raises(Exception, match="Weights only load failed"):
         torch.load(tmp_path / "model")
+    (tmp_path / "pointer").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(Exception, match="Unsupported operand") as caught:
+        torch.load(tmp_path / "pointer")
+    assert "Git LFS" in explain(str(caught.value).replace("\n", " ")).findings[0].why
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
