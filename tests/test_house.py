@@ -166,3 +166,9 @@ def test_a_test_stands_where_its_module_stands_and_has_its_name():
     found = [path for part in (*HOMES, "tools") for path in (TESTS / part).rglob("test_*.py")]
     strays = {path.relative_to(TESTS).as_posix() for path in found if not mirrored(path)}
     assert strays <= NOT_YET_MIRRORED
+
+
+def test_the_marks_of_processes_stand_on_tests_and_not_on_modules():
+    for path in TESTS.rglob("test_*.py"):
+        marks = re.findall(r"^pytestmark = (?s:.*?)^(?=\S)", path.read_text("utf-8"), re.MULTILINE)
+        assert not re.search(r"mark\.(process|slow)\b", "".join(marks)), path.name
