@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import torch
+from evidence.steps import LanguageStep
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -17,7 +18,6 @@ from transformers import (
 
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.work import Work, sums_by_kind
-from course_tools.estimate.time.published import LanguageStep
 
 FOLDER = "scripts/asplos/data/DLmodel_configs"
 

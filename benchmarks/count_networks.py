@@ -25,16 +25,17 @@ from pathlib import Path
 
 import timm
 import torch
+from course_lessons.evidence.published import MERGED_WITH, published
 from timm.utils import reparameterize_model
 
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.work import OP_KINDS
-from course_tools.estimate.time.published import COUNTED, MERGED, MERGED_WITH, networks, published
+from course_tools.estimate.known_networks import COUNTED, MERGED, networks
 
 KEY = ("model", "image", "training", "half")
 AMOUNTS = {"flops": "flops", "bytes": "bytes_moved", "kernels": "kernels"}
 SUMS = [f"{kind}_{amount}" for kind in OP_KINDS for amount in AMOUNTS]
-MORE = ("serial", "unaligned")
+MORE = ("unaligned",)
 COLUMNS = (*KEY, "batch", "parameters", "trained", *SUMS, *MORE)
 
 

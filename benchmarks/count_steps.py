@@ -18,12 +18,12 @@ from functools import cache
 from itertools import pairwise
 
 import torch
+from evidence.steps import published_steps
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.time.published import published_steps
 
 MPT = {  # width, heads, layers
     "125m": (768, 12, 12),

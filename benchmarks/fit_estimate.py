@@ -25,15 +25,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from course_lessons.evidence.published import published, work_of
+from evidence.steps import LANGUAGE_MODELS, language_steps, published_steps
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.time.published import (
-    LANGUAGE_MODELS,
-    language_steps,
-    published,
-    published_steps,
-    work_of,
-)
 from course_tools.estimate.time.step_time import STEP_TIME_FILE, Host, fitted, numbers, seconds
 
 CARDS = {  # as NeuSight writes them; of the others, one die of an MI250 and no P4
@@ -64,10 +59,17 @@ CLASSES = {
 
 def predict(work, chip, values):
     """Return the seconds of a step with other numbers than those of the package."""
-    host = Host(values["step_s"], values["launch_s"], "")
     peak = chip.peak(work.precision) * chip.achieved(work.precision)
-    bandwidth = chip.bandwidth_gb_per_s * 1e9
-    return seconds(work, peak=peak, bandwidth=bandwidth, numbers=values, host=host).total_s
+    return seconds(
+        work,
+        peak=peak,
+        convolution_peak=peak,
+        plain_peak=chip.peak("fp32"),
+        winograd=work.precision == "fp32",
+        bandwidth=chip.bandwidth_gb_per_s * 1e9,
+        numbers=values,
+        host=Host(values["step_s"], values["launch_s"], ""),
+    ).total_s
 
 
 def error(rows, values):
@@ -108,13 +110,6 @@ def image_rows(every=1, **asked):
     """Return (work, chip, seconds) of published image networks, of each `every`th."""
     rows = [row for row in published(count=1, compiled=False, **asked) if work_of(row)]
     return [(work_of(row), find_chip(row.device), row.step_s) for row in rows[::every]]
-
-
-def serial_s(values, **asked):
-    """Return the seconds for each result that a thread computes after another: the median."""
-    rows = [row for row in image_rows(**asked) if row[0].serial]
-    alone = values | {"serial_s": 0.0}
-    return statistics.median((s - predict(w, c, alone)) / w.serial for w, c, s in rows)
 
 
 def unaligned(values):
@@ -163,7 +158,6 @@ def main():
     values = search([all_language, seen], values, together)
     values = search([large], values, ["convolution_fp32"])
     values = search([trained], values, ["convolution_training"])
-    values["serial_s"] = serial_s(values, device="RTX 3090", training=False)
     values["unaligned"] = unaligned(values)
     print({name: float(f"{value:.3g}") for name, value in values.items()})
     left_out = leave_one_out(language, seen, values, together)
@@ -220,16 +214,27 @@ def report(left_out, language, seen, values, names):
 
 def write(values, left_out):
     """Keep the numbers, and what was predicted with each card left out."""
-    data = json.loads(STEP_TIME_FILE.read_text())
+    data = fitted()
     for name, value in values.items():
         data["numbers"][name]["value"] = float(f"{value:.3g}")
-    STEP_TIME_FILE.write_text(json.dumps(data, indent=2) + "\n")
+    save(data)
     rows = []
     for row in language_steps():
         chip = find_chip(row.device)
         ours = left_out.get((chip.name, row.work)) or predict(row.work, chip, values)
         rows.append(replace(row, predicted_s=row.predicted_s | {"ours": ours}))
     save_language_models(rows, LANGUAGE_MODELS.read_text().splitlines()[0])
+
+
+def save(data):
+    """Write step_time.json, a line for each number, factor and group of measurements."""
+    lines = ["{", f' "about": {json.dumps(data["about"])},']
+    for part in ("numbers", "factors"):
+        pairs = [f"  {json.dumps(name)}: {json.dumps(one)}" for name, one in data[part].items()]
+        lines += [f' "{part}": {{', ",\n".join(pairs), " },"]
+    groups = [f"  {json.dumps(one)}" for one in data["evidence"]]
+    lines += [f' "share": {data["share"]},', ' "evidence": [', ",\n".join(groups), " ]", "}", ""]
+    STEP_TIME_FILE.write_text("\n".join(lines))
 
 
 def save_language_models(rows, first_line):

@@ -1,57 +1,38 @@
-"""Write the evidence of step_time.json: by kind of work, how far the model of time was off.
+"""Write the evidence of step_time.json: of which work on which cards measurements were published.
 
     python benchmarks/fit_evidence.py [--write]
     python benchmarks/fit_evidence.py --leave-out [--write]
 
-The first groups the published measurements by kind of work. A factor is the largest of those within
-which nine in ten of a source's measurements lie, so that a source with many rows does not outvote
-the others. A reader's own work is one source more, so the factor is widened by `NEXT`, the less the
-more sources were compared. Fewer than `SOURCES` sources, or `ROWS` rows, are "unchecked", and so is
-a card whose own measurements are off by more than `OFF` in the middle. What hosts need for a launch
-has an interval of its own.
-
-The second leaves each source out in turn, of the evidence and of the fitted numbers, and asks how
-far the estimate is off on it and how much of it lies inside the interval: left_out.csv, in half a
-minute.
+The first groups the published measurements by kind of work, step and precision. A card whose own
+measurements are off by more than `OFF` in the middle is "off" for that group. The second leaves
+each source out in turn, of the evidence and of the fitted numbers, and asks how far the estimate is
+off on it and how much of it lies inside the interval: left_out.csv, in half a minute.
 """
 
 import argparse
 import csv
-import json
 import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from fit_estimate import image_rows, language_rows, search
+from course_lessons.evidence.published import LEFT_OUT, published, work_of
+from evidence.steps import language_steps, published_steps
+from fit_estimate import image_rows, language_rows, save, search
 
 from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.time.error_factor import error_factor, kind_of, precision_of
 from course_tools.estimate.time.parallel import scaling
-from course_tools.estimate.time.published import (
-    LEFT_OUT,
-    language_steps,
-    published,
-    published_steps,
-    work_of,
-)
 from course_tools.estimate.time.step_time import (
-    STEP_TIME_FILE,
     StepTime,
-    fastest_host,
     fitted,
     numbers,
-    slowest_host,
     step_time,
 )
 
-SOURCES, ROWS = 2, 4
-# Seen when each source was left out: nine in ten inside wherever one source or more remained, if
-# what was seen on k of them is widened by a factor whose logarithm is log(NEXT) / k.
-NEXT = 1.5
-FEW, LEAST, OFF = 1.5, 1.2, 1.3
+OFF = 1.3
 
 
 @dataclass(frozen=True)
@@ -111,79 +92,39 @@ def measurements() -> list[Measured]:
 
 
 def ratio(row: Measured) -> float:
-    """Return the estimate over the measurement, of steps that launches limit beyond the range of
-    what hosts need, which is a part of the interval by itself.
+    """Return the estimate over the measurement, or 1 for a step that launches limit: hosts differ,
+    and have an allowance of their own.
     """
     time, total_s = row.time()
-    if row.count > 1 or time.limit != "launches":
-        return total_s / row.measured_s
-    fast, slow = (
-        step_time(row.work, row.chip, host=host, compiled=row.compiled).total_s
-        for host in (fastest_host(), slowest_host())
-    )
-    return min(max(row.measured_s, fast), slow) / row.measured_s
+    return 1.0 if time.limit == "launches" else total_s / row.measured_s
 
 
 def evidence(rows: list[Measured]) -> list[dict]:
-    """Return what was seen of each kind of work."""
-    groups: dict = defaultdict(lambda: defaultdict(list))
-    cards: dict = defaultdict(lambda: defaultdict(list))
+    """Return which cards were seen with each kind of work, step and precision."""
+    groups: dict = defaultdict(list)
     for row in rows:
-        groups[row.key][row.source].append(abs(math.log(ratio(row))))
-        cards[row.key][row.chip.name].append(ratio(row))
-    return [entry(key, groups[key], cards[key]) for key in sorted(groups)]
+        groups[row.key].append(row)
+    return [entry(key, groups[key]) for key in sorted(groups)]
 
 
-def entry(key, sources, cards):
-    """Return the evidence of one kind."""
-    name, precision, training, compiled = key
-    devices = sorted(cards)
-    logs = [log for found in sources.values() for log in found]
-    large = [found for found in sources.values() if len(found) >= 6]
-    most = max(float(np.quantile(found, 0.9)) for found in [*large, logs])
-    wider = [max(most, math.log(LEAST)), math.log(NEXT) / len(sources)]
-    if len(logs) < ROWS:
-        wider.append(math.log(FEW))
-    how = f"{'training' if training else 'inference'} in {precision}"
-    how += ", with torch.compile" if compiled else ""
-    listed = " and ".join(sorted(sources)) if len(sources) < 3 else ", ".join(sorted(sources))
-    about = f"{name}, {how}: compared with {_measurements(logs)} of {listed}"
-    about += f" on {', '.join(devices)}"
-    unchecked = len(sources) < SOURCES or len(logs) < ROWS
-    if unchecked:
-        about += "; by so few sources the factor is wider, and the answer unchecked"
-    return ({"assumed": True} if unchecked else {}) | {
-        "kind": name,
+def entry(key, rows):
+    """Return the evidence of one kind, step and precision."""
+    kind, precision, training, compiled = key
+    cards = defaultdict(list)
+    for row in rows:
+        cards[row.chip.name].append(ratio(row))
+    middles = {name: statistics.median(found) for name, found in cards.items()}
+    off = sorted(name for name, middle in middles.items() if max(middle, 1 / middle) > OFF)
+    return {
+        "kind": kind,
         "precision": precision,
         "training": training,
         "compiled": compiled,
-        "factor": float(f"{math.exp(math.hypot(*wider)):.3g}"),
-        "devices": devices,
-        "about": about,
-        "off": off_in_the_middle(cards),
+        "measurements": len(rows),
+        "sources": sorted({row.source for row in rows}),
+        "devices": sorted(set(cards) - set(off)),
+        "off": off,
     }
-
-
-def off_in_the_middle(cards: dict[str, list[float]]) -> list[dict]:
-    """Return the cards whose own measurements are off by more than `OFF` in the middle."""
-    found = []
-    for name in sorted(cards):
-        middle = statistics.median(cards[name])
-        factor = max(middle, 1 / middle)
-        if factor > OFF:
-            about = (
-                f"the steps of {_measurements(cards[name])} on {name} took {1 / middle:.2f} times "
-                f"the estimate in the middle, so the factor is wider, and the answer unchecked"
-            )
-            found.append(
-                {"device": name, "factor": float(f"{factor:.3g}"), "assumed": True, "about": about}
-            )
-    return found
-
-
-def _measurements(found: list[float]) -> str:
-    """Return how many were found, in words."""
-    return f"{len(found)} measurement{'s' if len(found) > 1 else ''}"
 
 
 def numbers_without(source: str, known: dict[str, float]) -> dict[str, float]:
@@ -211,7 +152,7 @@ def numbers_without(source: str, known: dict[str, float]) -> dict[str, float]:
             "launch_s": 3.4e-5,
             "step_s": 1e-9,
         },
-        "diffusers": {"attention": 1.0, "attention_old": 1.0},
+        "diffusers": {"attention": 1.0},
         "llm-foundry": {"doubling": 1.03},  # of the DGX of DeepLearningExamples
         "LLMs-from-scratch": {"compiled_training": known["compiled"], "unaligned": 1.0},
         "mmaction2": {"convolution3d": 1.0},
@@ -301,11 +242,9 @@ def main():
         return
     found = evidence(rows)
     for one in found:
-        print(one["kind"], one["factor"], "unchecked" if "assumed" in one else "", one["about"])
+        print(*one.values(), sep="\t")
     if asked.write:
-        data = json.loads(STEP_TIME_FILE.read_text())
-        data["evidence"] = found
-        STEP_TIME_FILE.write_text(json.dumps(data, indent=2) + "\n")
+        save(fitted() | {"evidence": found})
 
 
 if __name__ == "__main__":

@@ -18,15 +18,16 @@ from pathlib import Path
 
 import timm
 import torch
+from course_lessons.evidence.memory import FILE, memory_evidence
+from course_lessons.evidence.published import published
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.memory.memory_model import (
     MEMORY_FILE,
     capacity_bytes,
-    memory_evidence,
+    memory_numbers,
 )
-from course_tools.estimate.time.published import published
 
 BATCHES = (512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 QUESTIONS = 120
@@ -141,19 +142,18 @@ def main():
         print("not traced:", row["model"], row["failed"])
     if asked.write:
         known = {
-            "numbers": memory_evidence()["numbers"] | numbers,  # the margins are not fitted
+            "numbers": memory_numbers()["numbers"] | numbers,  # the margins are not fitted
             "card": CARD,
             "right": done,
             "questions": len(questions(tested)),
         }
-        known |= {
+        MEMORY_FILE.write_text(json.dumps(known, indent=2) + "\n")
+        seen = {
             "fitted_on": [row["model"] for row in others],
             "not_traced": failed,
             "tested": tested,
         }
-        MEMORY_FILE.write_text(
-            json.dumps(json.loads(MEMORY_FILE.read_text()) | known, indent=1) + "\n"
-        )
+        FILE.write_text(json.dumps(memory_evidence() | seen, indent=1) + "\n")
 
 
 if __name__ == "__main__":

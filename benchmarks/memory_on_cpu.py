@@ -23,10 +23,10 @@ from functools import partial
 
 import timm
 import torch
+from course_lessons.evidence.memory import FILE, memory_evidence
 from course_lessons.memory.record import record_memory
 
 from course_tools.estimate.memory.estimate_memory import estimate_memory
-from course_tools.estimate.memory.memory_model import MEMORY_FILE
 
 WAYS = ("recorded", "in_ram_returned", "in_ram")
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -92,7 +92,7 @@ def main():
     parser.add_argument(
         "--write",
         action="store_true",
-        help="add the figures to course_tools/estimate/memory/memory.json",
+        help="add the figures to course_lessons/evidence/memory.json",
     )
     asked, rows = parser.parse_args(), []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
@@ -109,8 +109,8 @@ def main():
     if asked.write:
         where = f"{date.today()}, PyTorch {torch.__version__}, {platform.platform()}"
         where += f", {torch.get_num_threads()} thread"
-        known = json.loads(MEMORY_FILE.read_text()) | {"on_cpu_measured": where, "on_cpu": rows}
-        MEMORY_FILE.write_text(json.dumps(known, indent=1) + "\n")
+        known = memory_evidence() | {"on_cpu_measured": where, "on_cpu": rows}
+        FILE.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -30,15 +30,16 @@ MARKED = {
     "course_lessons/test_setup.py": "slow",
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
-    "course_lessons/test_scripts_of_ones_own.py": "long",
+    "course_lessons/scripts/test_scripts.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
-    "course_tools/estimate/test_language_model.py": "long",
-    "course_tools/estimate/time/test_published.py": "long",
+    "course_tools/estimate/counting/test_count_work.py": "long",
+    "course_lessons/evidence/test_published.py": "long",
 }
-# What is long begins, so that at the end no worker is left alone with it; before it, what needs a
-# process without XLA.
-FIRST = ("test_launch.py", "notebooks", "browser", "tools", "doctor")
-FIRST += ("test_xla.py", "test_setup.py")
+# the markers of tests that may start a Python
+STARTS = ("process", "slow", "long", "browser", "notebook")
+# What is long begins, so that at the end no worker is left alone with it.
+FIRST = ("test_launch.py", "notebooks", "test_scripts.py")
+FIRST += ("test_exercises.py", "browser", "tools", "doctor", "test_xla.py", "test_setup.py")
 # The launcher runs on Linux and macOS.
 collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" else []
 
@@ -76,6 +77,29 @@ def pytest_collection_modifyitems(items):
             (turn for turn, part in enumerate(FIRST) if part in _parts(item)), len(FIRST)
         )
     )
+
+
+running: list[pytest.Item] = []  # the test that runs now, if one does
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    running[:] = [item]
+    if item.path.suffix == ".ipynb":
+        os.environ["COURSE_QUICK"] = "0.5"  # seconds of a measurement: no figure is compared
+    else:
+        os.environ.pop("COURSE_QUICK", None)
+
+
+def look_for_a_start(event: str, details: tuple) -> None:
+    """Fail a test that starts a Python and is not marked as one that does."""
+    if event == "subprocess.Popen" and details[0] == sys.executable:
+        for item in running:
+            if not any(item.get_closest_marker(mark) for mark in STARTS):
+                pytest.fail("it starts a Python: mark it @pytest.mark.process")
+
+
+sys.addaudithook(look_for_a_start)
 
 
 @pytest.fixture

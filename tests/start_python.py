@@ -88,6 +88,7 @@ class Program:
     def __init__(self, words, fresh=False, cwd=None, env=None, input=""):
         self.words, self.env = [str(word) for word in words], env or dict(os.environ)
         self.cwd = str(cwd or Path.cwd())
+        sys.audit("subprocess.Popen", sys.executable, self.words, self.cwd, self.env)
         self.files = [tempfile.TemporaryFile() for _ in range(3)]  # noqa: SIM115, until the end
         self.files[0].write(input.encode())
         self.files[0].seek(0)

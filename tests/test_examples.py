@@ -14,10 +14,10 @@ PACKAGES = (course_utils, course_tools)
 STARTS_PROCESSES = "course_utils.launch.parent"
 TOOLS = (
     "timeline.bottleneck.find_bottleneck",
-    "estimate.estimate_job.estimate",
+    "estimate.network.estimate",
     "estimate.memory.estimate_memory.estimate_memory",
-    "estimate.finetuning.estimate_finetuning",
-    "estimate.inference.estimate_inference",
+    "estimate.language.finetuning.estimate_finetuning",
+    "estimate.language.serving.estimate_serving",
     "old_code.trainer_arguments.modernize",
 )
 # An example of this would examine the whole machine.

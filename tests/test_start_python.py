@@ -10,13 +10,13 @@ import os, sys
 print(sys.argv, sys.path[:3], os.getcwd(), sorted(os.environ.items()), sys.stdin.read(), __name__)
 print("to stderr", file=sys.stderr)
 """
-pytestmark = pytest.mark.process
 
 
 def both(*words, **how) -> list[subprocess.CompletedProcess]:
     return [python(*words, fresh=fresh, **how) for fresh in (False, True)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way", ["-c", "file", "-m"])
 def test_words_path_folder_variables_and_input_are_those_of_a_python_of_its_own(way, tmp_path):
     (tmp_path / "look.py").write_text(LOOK)
@@ -25,6 +25,7 @@ def test_words_path_folder_variables_and_input_are_those_of_a_python_of_its_own(
     assert vars(forked) == vars(fresh)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "end",
     [
@@ -42,6 +43,7 @@ def test_a_program_ends_as_in_a_python_of_its_own(end):
     assert vars(forked) == vars(fresh)
 
 
+@pytest.mark.process
 def test_a_program_is_forked_where_it_can_be_and_not_where_its_start_matters():
     look = "import sys; print('torch' in sys.modules)"
     assert python("-c", look).stdout == "True\n"
@@ -49,6 +51,7 @@ def test_a_program_is_forked_where_it_can_be_and_not_where_its_start_matters():
     assert python("-c", look, PYTHONUTF8="1").stdout == "False\n"
 
 
+@pytest.mark.process
 def test_a_process_of_a_program_finds_what_its_file_defines(tmp_path):
     (tmp_path / "main.py").write_text(
         "import multiprocessing\n"
@@ -60,11 +63,13 @@ def test_a_process_of_a_program_finds_what_its_file_defines(tmp_path):
     assert python("main.py", cwd=tmp_path).stdout == "[2, 4]\n"
 
 
+@pytest.mark.process
 def test_a_program_that_does_not_end_is_ended():
     with pytest.raises(subprocess.TimeoutExpired):
         python("-c", "import time; time.sleep(100)", timeout=0.1)
 
 
+@pytest.mark.process
 def test_ranks_meet():
     code = (
         "import torch, torch.distributed as dist; dist.init_process_group('gloo')\n"

@@ -18,6 +18,7 @@ from course_utils.devices import Device, as_device
 from course_utils.timing import (
     CLEAN,
     FEWEST,
+    QUICK_S,
     Reading,
     Stopwatch,
     Timing,
@@ -145,7 +146,7 @@ def _read_alternately(
     calls: Mapping[str, TimedCall], watches: dict[str, Stopwatch], max_s: float
 ) -> dict[str, list[Reading]]:
     readings: dict[str, list[Reading]] = {name: [] for name in calls}
-    spent, rounds = 0.0, 0
+    spent, rounds, max_s = 0.0, 0, min(max_s, QUICK_S)
     while rounds < MAX_ROUNDS and (spent < max_s or rounds < FEWEST or rounds % 2):
         for name in watches if rounds % 4 in (0, 3) else reversed(watches):
             with using_threads(calls[name].threads):

@@ -5,30 +5,29 @@
 
 In a terminal: `python -m course_tools.estimate --help`.
 
-To read it, follow a question: `job` (what is asked) and `estimate_job` (the way to the answer),
-then the four subjects in this order, each a folder. `counting` runs a step on tensors without data
-and adds up its operations, bytes and kernels (`work.Work`). `time` makes seconds of these sums
-(`step_time`), with the published measurements that they were compared with and the factor by which
-they may be off (`error_factor`). `memory` follows the same step for what it holds and whether that
-fits. `money` has prices, what is free, and the rule by which a device is chosen. `chips` is the
-table of data sheets, `row` and `result` are the answer. Language models need no counting: their
-shape (`language_model`) is enough for `finetuning` and `inference`.
+To read it, follow a question. A demand (`demand.Demand`) is what a step asks of any chip: of a
+network that was counted (`network`, with `counting` and `memory`), of a network that was counted
+beforehand (`known_networks`), and of language models, whose shape is enough (`language`). A
+`machine` is a chip of the table of data sheets (`chips`), with its number, link and host; after it
+nobody sees a name. `time` makes seconds of the two, and says how far they may be off. An `answer`
+adds prices; `answers` compares them, with `free`, `advice` and `words`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from course_tools.estimate.chips import Chip, find_chip
-from course_tools.estimate.job import Job, Machine
+from course_tools.estimate.job import Job
+from course_tools.estimate.machine import Machine
 from course_tools.estimate.time.step_time import step_time
 
 if TYPE_CHECKING:
+    from course_tools.estimate.buy_or_rent import buy_or_rent
     from course_tools.estimate.counting.count_work import count_work
-    from course_tools.estimate.estimate_job import estimate
-    from course_tools.estimate.finetuning import estimate_finetuning
-    from course_tools.estimate.inference import estimate_inference
+    from course_tools.estimate.language.finetuning import estimate_finetuning
+    from course_tools.estimate.language.serving import estimate_serving
     from course_tools.estimate.memory.estimate_memory import estimate_memory
-    from course_tools.estimate.money.buy_or_rent import buy_or_rent
+    from course_tools.estimate.network import estimate
 
 __all__ = [
     "Chip",
@@ -38,19 +37,19 @@ __all__ = [
     "count_work",
     "estimate",
     "estimate_finetuning",
-    "estimate_inference",
     "estimate_memory",
+    "estimate_serving",
     "find_chip",
     "step_time",
 ]
 # These are imported when they are first asked for: three of them need torch.
 _HOMES = {
-    "buy_or_rent": "money.buy_or_rent",
+    "buy_or_rent": "buy_or_rent",
     "count_work": "counting.count_work",
-    "estimate": "estimate_job",
-    "estimate_finetuning": "finetuning",
-    "estimate_inference": "inference",
+    "estimate": "network",
+    "estimate_finetuning": "language.finetuning",
     "estimate_memory": "memory.estimate_memory",
+    "estimate_serving": "language.serving",
 }
 
 
@@ -58,3 +57,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,179 +1,250 @@
 """The estimate for a terminal: `python -m course_tools.estimate --help`."""
 
 import argparse
-import json
-import re
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_tools.estimate.chips import DEVICES, all_chips, all_links, find_chip
-from course_tools.estimate.finetuning import FineTuning, estimate_finetuning
-from course_tools.estimate.inference import Inference, estimate_inference
-from course_tools.estimate.language_model import language_models
-from course_tools.estimate.money.prices import read_prices
+from course_tools.estimate.answers import Answers
+from course_tools.estimate.checks import nearest
+from course_tools.estimate.chips import DEVICES, all_chips, all_links
+from course_tools.estimate.known_networks import counted_names
+from course_tools.estimate.language.finetuning import estimate_finetuning
+from course_tools.estimate.language.language_model import known_name, language_models
+from course_tools.estimate.language.serving import estimate_serving
+from course_tools.estimate.prices import read_prices
 from course_utils.load_function import load_function
-from course_utils.text import show_result
+from course_utils.text import show_result, wrapped
 
-TOKENS = 2048  # of a sample that a language model is fine-tuned with
-ABOUT = "Estimate the hours and money that training takes on devices that you do not have."
+ABOUT = "Estimate the hours and money that a job takes on devices that you do not have."
+MODULE = "python -m course_tools.estimate"
+EXAMPLES = {
+    "network": f"{MODULE} network resnet50 --batch 128 --devices T4 A100",
+    "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
+    "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status, 2 where there is no answer."""
-    asked = vars(_parser().parse_args(arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] not in EXAMPLES and not words[0].startswith("-"):
+        words.insert(0, "network")  # the question that is asked most
+    asked = vars(_parser().parse_args(words))
+    answer, as_json = asked.pop("answer"), asked.pop("as_json")
+    asked["prices"] = dict(asked["prices"])
+    asked = {name: value for name, value in asked.items() if value is not None}
     try:
-        show_result(_answer(**asked))
-    except (ValueError, TypeError, RuntimeError) as error:
-        print(f"estimate: {error}", file=sys.stderr)
+        found = answer(**asked)
+    except (ValueError, CannotBuild) as error:
+        print(wrapped(f"estimate: {error}"), file=sys.stderr)
         return 2
+    show_result(found.to_json() if as_json else _text(found))
     return 0
+
+
+def _text(found: Answers) -> str:
+    return f"{found!r}\n\n{found.details()}".replace("this_machine=", "--this-machine")
+
+
+class CannotBuild(Exception):
+    """A model that cannot be made or counted; its message says what to do."""
 
 
 def build(name: str) -> Any:
     """Make a torch.nn.Module from "package.module:factory" or "folder/file.py:factory".
 
-    A name alone is looked up in torchvision, if that is installed. The name of a network that was
-    counted beforehand is returned as it is.
+    A name alone is that of a network that was counted beforehand, which is returned as it is, or
+    is looked up in torchvision, if that is installed.
 
     Raises:
-        ValueError: there is no such factory, or it makes no module.
+        CannotBuild: there is no such factory, or it makes no module.
     """
     from torch import nn
 
-    from course_tools.estimate.counted import counted_names, nearest
-
-    try:
-        model = load_function(name if ":" in name else f"torchvision.models:{name}")()
-    except (ImportError, TypeError, ValueError) as error:
+    if ":" not in name:
         if name in counted_names():
             return name
-        raise ValueError(
-            f"model {name!r} was asked for: {error} Pass package.module:factory or "
-            f"file.py:factory, where factory() returns a model, or {nearest(name)}; or a language "
-            f"model, as its config.json or by one of these names: {', '.join(language_models())}."
-        ) from error
+        raise CannotBuild(_unknown(name))
+    try:
+        factory = load_function(name)
+        _check_call(factory)
+    except (ImportError, TypeError, ValueError) as error:
+        raise CannotBuild(f"model {name!r} was asked for: {error}") from error
+    try:
+        model = factory()
+    except SystemExit as error:
+        raise CannotBuild(f"{name} ended the program with status {error.code}.") from error
     if not isinstance(model, nn.Module):
-        raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
+        raise CannotBuild(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
     return model
+
+
+def _check_call(factory: Callable[..., Any]) -> None:
+    """Raise TypeError if a factory wants arguments."""
+    try:
+        signature = inspect.signature(factory)
+    except ValueError:
+        return  # a built-in function does not say what it takes
+    signature.bind()
+
+
+def _unknown(name: str) -> str:
+    """Return what to ask instead of a name that no network has."""
+    if language := known_name(name):
+        return (
+            f"{language} is a language model: ask `finetune {language!r}` or `serve {language!r}`."
+        )
+    known = [*counted_names(), *language_models()]
+    return (
+        f"no model {name!r} is known; the nearest are {', '.join(nearest(name, known))}. Pass one "
+        f"of these, or your own as package.module:factory or file.py:factory, where factory() "
+        f"returns a torch.nn.Module."
+    )
+
+
+def _network(
+    model: str, *, input: Sequence[int], tokens: bool, prices: dict[str, float], **asked: Any
+) -> Answers:
+    import torch  # not at the top, so that --help costs nothing
+
+    from course_tools.estimate.network import estimate
+
+    kind = torch.int64 if tokens else torch.float32
+    sample = torch.empty(1, *input, dtype=kind, device="meta")
+    built = build(model)
+    try:
+        return estimate(built, sample, prices=prices or None, **asked)
+    except (RuntimeError, TypeError) as error:
+        if isinstance(error.__cause__, Exception) or isinstance(error, RuntimeError):
+            raise CannotBuild(str(error)) from error
+        raise
+
+
+def _language(
+    estimate: Callable[..., Answers], model: str, *, prices: dict[str, float], **asked: Any
+) -> Answers:
+    path = Path(model)
+    name: str | Path = path if path.suffix == ".json" or path.is_dir() else model
+    return estimate(name, prices=prices or None, **asked)
 
 
 def _parser() -> argparse.ArgumentParser:
     chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
     links = f"Links: {', '.join(link.name for link in all_links())}."
     parser = argparse.ArgumentParser(
-        "python -m course_tools.estimate", description=ABOUT, epilog=f"{chips} {links}"
+        MODULE,
+        description=f"{ABOUT} A model without a command is a network.",
+        epilog=f"{wrapped(chips)}\n\n{wrapped(links)}\n\nExamples:\n  "
+        + "\n  ".join(EXAMPLES.values()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    model = "a name such as resnet50 or 'Llama 3.1 8B', package.module:factory, or file.py:factory"
-    add("model", help=model)
-    shape = "shape of one sample (3 224 224)"
-    add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
-    add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
-    several = f"chips ({', '.join(DEVICES)})"
-    add("--devices", nargs="+", metavar="CHIP", help=several)
-    batch = "samples in a step on each device (64; 1 for a language model)"
-    add("--batch", type=int, metavar="N", help=batch)
-    add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
-    add("--inference", dest="training", action="store_false", help="the forward pass alone")
-    add("--optimizer", default="adam", help="sgd, momentum, adam, adamw or adam8bit (adam)")
-    add("--compiled", action="store_true", help="with torch.compile")
-    add("--samples", type=int, default=50_000, help="samples in one epoch (50000)")
-    add("--epochs", type=int, default=1, help="passes through the data (1)")
-    deadline = "hours until it must be done"
-    add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
-    add("--count", type=int, default=1, help="how many of each device (1)")
-    price = "your price for an hour, such as T4=0.35"
-    add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
-    own = "seconds of one such step, measured on this machine"
-    add("--this-machine", type=float, metavar="S", help=own)
-    method = "how a language model is fine-tuned: full, lora or 4-bit (lora)"
-    add("--method", default="lora", help=method)
-    add("--bits", type=int, default=16, help="of a language model's weights in inference (16)")
-    add("--json", dest="as_json", action="store_true", help="print JSON")
+    commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
+    for name, (about, add_own) in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=about,
+            description=about,
+            epilog=f"Example:\n  {EXAMPLES[name]}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        add_own(command.add_argument)
+        _add_common(command.add_argument)
     return parser
 
 
-def _answer(model: str, as_json: bool, prices: list[str], **asked: Any) -> str:
-    own_prices = dict(read_prices(",".join(prices)))
-    if name := _language_model(model):
-        _refuse_what_language_models_do_not_take(asked)
-        answers = _language_answers(name, own_prices, asked)
-        if as_json:
-            return json.dumps([answer.to_dict() for answer in answers], indent=1)
-        return "\n\n".join(map(repr, answers))
-    return _any_model(model, own_prices, as_json, **asked)
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive integer")
+    return number
 
 
-def _refuse_what_language_models_do_not_take(asked: dict[str, Any]) -> None:
-    """Raise ValueError for the options of other models that would change nothing."""
-    others = {"deadline_hours": "deadline", "count": "count", "this_machine": "this-machine"}
-    others |= {"precision": "precision", "input": "input", "tokens": "tokens"}
-    parser = _parser()
-    for name, option in others.items():
-        if asked[name] != parser.get_default(name):
-            raise ValueError(
-                f"a language model by name is estimated on one card, in its own 16 bits and from "
-                f"its shape: leave out --{option}, or pass a factory of the model."
-            )
+def _price(text: str) -> tuple[str, float]:
+    try:
+        (pair,) = read_prices(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return pair
 
 
-def _language_model(name: str) -> str | Path | None:
-    """Return the name of a language model as the table has it, or its config.json.
-
-    Capitals and marks do not matter in a name.
-    """
-    if name.endswith(".json") and Path(name).is_file():
-        return Path(name)
-    plain = {re.sub(r"[\W_]", "", known.lower()): known for known in language_models()}
-    return plain.get(re.sub(r"[\W_]", "", name.lower()))
-
-
-def _language_answers(
-    name: str | Path, prices: dict[str, float], asked: dict[str, Any]
-) -> list[FineTuning | Inference]:
-    by_chip = {find_chip(chip).name: price for chip, price in prices.items()}
-    answers: list[FineTuning | Inference] = []
-    for device in asked["devices"] or DEVICES:
-        chip = find_chip(device)
-        common: dict[str, Any] = {
-            "batch": asked["batch"] or 1,
-            "price_per_hour": by_chip.get(chip.name),
-        }
-        if asked["training"]:
-            tokens = asked["samples"] * asked["epochs"] * TOKENS
-            tuning: dict[str, Any] = {
-                "optimizer": asked["optimizer"],
-                "compiled": asked["compiled"],
-                **common,
-            }
-            answers.append(
-                estimate_finetuning(
-                    name, asked["method"], device=chip, length=TOKENS, tokens=tokens, **tuning
-                )
-            )
-        else:
-            answers.append(estimate_inference(name, chip, bits=asked["bits"], **common))
-    return answers
+def _add_common(add: Callable[..., Any]) -> None:
+    several = f"names of chips ({', '.join(DEVICES)})"
+    add("--devices", nargs="+", metavar="CHIP", help=several)
+    deadline = "hours until it must be done"
+    add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
+    price = "your price of an hour, such as T4=0.35"
+    add("--price", dest="prices", nargs="+", default=[], type=_price, metavar="CHIP=X", help=price)
+    add("--json", dest="as_json", action="store_true", help="print JSON")
 
 
-def _any_model(
-    model: str, prices: dict[str, float], as_json: bool, tokens: bool, **asked: Any
-) -> str:
-    import torch  # not at the top, so that --help costs nothing
+def _add_network(add: Callable[..., Any]) -> None:
+    add("model", help="a name such as resnet50, package.module:factory, or file.py:factory")
+    shape = "shape of one sample (3 224 224)"
+    add("--input", type=_positive, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
+    add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
+    batch = "samples in a step on each device (64)"
+    add("--batch", type=_positive, default=64, metavar="N", help=batch)
+    add("--precision", default="amp", help="amp, default, bf16, fp16, tf32 or fp32 (amp)")
+    add("--inference", dest="training", action="store_false", help="the forward pass alone")
+    add("--optimizer", default="adam", help="sgd, momentum, adam, adamw or adam8bit (adam)")
+    add("--compiled", action="store_true", help="with torch.compile")
+    add("--samples", type=_positive, default=50_000, metavar="N", help="in one epoch (50000)")
+    add("--epochs", type=_positive, default=1, metavar="N", help="passes through the data (1)")
+    add("--count", type=_positive, default=1, metavar="N", help="how many of each device (1)")
+    own = "seconds of one such step, measured on this machine"
+    add("--this-machine", type=float, metavar="S", help=own)
+    add.__self__.set_defaults(answer=_network)  # type: ignore[attr-defined]
 
-    from course_tools.estimate.estimate_job import estimate
 
-    kind = torch.int64 if tokens else torch.float32
-    sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
-    del asked["method"], asked["bits"]  # of language models
-    asked["batch"] = asked["batch"] or 64
-    result = estimate(build(model), sample, prices=prices, **asked)
-    if as_json:
-        return result.to_json()
-    text = f"{result!r}\n\n{result.details()}"
-    return text.replace("this_machine=", "--this-machine")
+MODEL = "a name such as 'Llama 3.1 8B' or meta-llama/Llama-3.1-8B, or the path of a config.json"
+
+
+def _add_finetuning(add: Callable[..., Any]) -> None:
+    add("model", help=MODEL)
+    add("--method", help="full, lora or 4-bit (lora)")
+    add("--samples", type=_positive, metavar="N", help="in one epoch (10000)")
+    add("--epochs", type=_positive, metavar="N", help="passes through the data (1)")
+    length = "tokens of a sample (2048, at most the model's context)"
+    add("--length", type=_positive, metavar="N", help=length)
+    add("--batch", type=_positive, metavar="N", help="samples in a step (1)")
+    add("--rank", type=_positive, metavar="N", help="of LoRA's matrices (16)")
+    add("--optimizer", help="adam, adamw, fused, adam8bit, paged8bit or sgd (adam)")
+    trained = "bytes of a trained weight: 4, or 2 for 16 bits (4)"
+    add("--trained-bytes", type=int, choices=(2, 4), help=trained)
+    add("--in-backward", action="store_true", help="the optimizer runs in the backward pass")
+    chunks = "pieces in which the loss is computed (1)"
+    add("--chunks", type=_positive, metavar="N", help=chunks)
+    add("--compiled", action="store_true", help="with torch.compile")
+
+    def answer(model: str, **asked: Any) -> Answers:
+        return _language(estimate_finetuning, model, **asked)
+
+    add.__self__.set_defaults(answer=answer)  # type: ignore[attr-defined]
+
+
+def _add_serving(add: Callable[..., Any]) -> None:
+    add("model", help=MODEL)
+    add("--runtime", help="vLLM, llama.cpp or Transformers (vLLM)")
+    add("--bits", type=int, choices=(16, 8, 4), help="of a weight (16)")
+    add("--batch", type=_positive, metavar="N", help="requests that are answered at once (1)")
+    add("--prompt", type=_positive, metavar="N", help="tokens of a request (512)")
+    add("--generated", type=_positive, metavar="N", help="tokens of an answer (256)")
+    add("--requests", type=_positive, metavar="N", help="of the whole job (1000)")
+
+    def answer(model: str, **asked: Any) -> Answers:
+        return _language(estimate_serving, model, **asked)
+
+    add.__self__.set_defaults(answer=answer)  # type: ignore[attr-defined]
+
+
+COMMANDS: dict[str, tuple[str, Callable[[Callable[..., Any]], None]]] = {
+    "network": ("Train a network, or run it (--inference).", _add_network),
+    "finetune": ("Fine-tune a language model on one card.", _add_finetuning),
+    "serve": ("Answer requests with a language model on one card.", _add_serving),
+}
 
 
 if __name__ == "__main__":

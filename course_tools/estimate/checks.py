@@ -1,5 +1,7 @@
 """Checks of numbers that are asked for."""
 
+import difflib
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 LARGEST = 1e30  # no amount that anybody means is larger
@@ -23,3 +25,16 @@ def check_positive(name: str, value: object) -> int:
         shown = shown if len(shown) < 40 else f"{shown[:20]}..., which is too large"
         raise ValueError(f"{name} must be a positive integer, but got {shown}.")
     return int(value)  # type: ignore[call-overload]
+
+
+def check_deadline(hours: object) -> None:
+    """Raise ValueError unless a deadline is a positive number of hours, or None."""
+    if hours is not None and not is_amount(hours):
+        raise ValueError(f"deadline_hours must be a positive number, or None, but got {hours!r}.")
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the known names that are most like another, whatever their capitals."""
+    plain = {each.casefold(): each for each in known}
+    found = difflib.get_close_matches(name.casefold(), plain, n=most, cutoff=0.0)
+    return [plain[each] for each in found]

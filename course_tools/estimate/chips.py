@@ -32,6 +32,9 @@ class Chip:
         vendor: who makes it.
         watts: the power that the board is built for, or None where the vendor does not say.
         link: the name of what connects it to its neighbours, or "".
+        family: the cards with which it shares architecture and kind of memory, or "".
+        old_host: whether it usually stands beside a host of its own time, 2021 or before.
+        corrected: whether error correction takes a sixteenth of its memory.
         source: address of the data sheet.
         uncertain: the names of figures for which no second source was found, or that sources do not
             agree on.
@@ -49,6 +52,9 @@ class Chip:
     vendor: str = "NVIDIA"
     watts: float | None = None
     link: str = ""
+    family: str = ""
+    old_host: bool = False
+    corrected: bool = False
     source: str = "your own figures"
     uncertain: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()
@@ -74,6 +80,9 @@ class Chip:
                 f"{self.watts!r}."
             )
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.bandwidth_gb_per_s, self.memory_gb))
+
     @property
     def peaks(self) -> Mapping[str, float]:
         """The peaks by precision, in 10^12 operations a second."""
@@ -84,12 +93,15 @@ class Chip:
     def at(self, precision: str) -> str:
         """Return what the chip computes in for `precision`.
 
-        "amp" is its own 16 bits, or the first precision of its data sheet if it has none.
+        "amp" is its own 16 bits, or the first precision of its data sheet if it has none. "default"
+        is PyTorch's own: tf32 in convolutions and fp32 in products.
 
         Raises:
             ValueError: the chip has no such precision.
         """
         known = self.peaks
+        if precision == "default" and "fp32" in known:
+            return precision
         if precision == "amp":
             return next((half for half in ("bf16", "fp16") if half in known), next(iter(known)))
         if precision not in known:
@@ -138,12 +150,16 @@ def find_chip(name: str | Chip) -> Chip:
     """
     if isinstance(name, Chip):
         return name
-    return _find(name, all_chips(), "chip", "`python -m course_tools.estimate --help`")
+    how = (
+        "`python -m course_tools.estimate --help` lists all. For a card of your own pass "
+        "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory), by its data sheet"
+    )
+    return _find(name, all_chips(), "chip", how)
 
 
 def find_link(name: str) -> Link:
     """Return the link with this name, as `find_chip` does for chips."""
-    return _find(name, all_links(), "link", "`chips.all_links()`")
+    return _find(name, all_links(), "link", "`chips.all_links()` lists all")
 
 
 @cache
@@ -185,7 +201,7 @@ def _find(name: str, among: Sequence[Named], what: str, how_to_list: str) -> Nam
     near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.6)
     names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
     nearest = f": the nearest are {names}" if near else ""
-    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list} lists all.")
+    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list}.")
 
 
 def _plain(name: str) -> str:

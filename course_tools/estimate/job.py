@@ -1,15 +1,10 @@
-"""What an estimate is asked: the job, and the machines that could do it."""
+"""What an estimate of a network is asked: the job, wherever it will be done."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from course_tools.estimate.checks import check_positive, is_amount
-from course_tools.estimate.chips import PRECISIONS, Chip, find_chip, find_link
-from course_tools.estimate.time.step_time import Host
-
-SEVERAL = re.compile(r"\s*(\d+)\s*x\s+(\S.*)")
+from course_tools.estimate.checks import check_deadline, check_positive
+from course_tools.estimate.chips import PRECISIONS
 
 
 @dataclass(frozen=True)
@@ -20,7 +15,8 @@ class Job:
         batch: samples in a step on each device, or None to take the example's.
         batch_dim: which dimension of the inputs is the batch, or None for the first.
         precision: "amp" (each chip's own 16 bits: bf16 where it has them, else fp16), "bf16",
-            "fp16", "tf32" or "fp32".
+            "fp16", "tf32", "fp32", or "default", as PyTorch computes without being asked: tf32 in
+            convolutions where a card has it, and fp32 in products.
         training: forward, backward and optimizer, or the forward pass alone.
         loss: a function of what the model returns, or None for the loss that the model returns
             itself; see `count_work`. Without either, the result says that it is not counted.
@@ -48,68 +44,15 @@ class Job:
     deadline_hours: float | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in ("amp", *PRECISIONS):
+        known = ("amp", "default", *PRECISIONS)
+        if self.precision not in known:
             raise ValueError(
-                f"unknown precision {self.precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
+                f"unknown precision {self.precision!r}. Pass one of {', '.join(known)}."
             )
         for name in ("samples", "epochs", "shards", "batch"):
             if name != "batch" or self.batch is not None:
                 object.__setattr__(self, name, check_positive(name, getattr(self, name)))
-        if self.deadline_hours is not None and not is_amount(self.deadline_hours):
-            raise ValueError(
-                f"deadline_hours must be a positive number, or None, but got "
-                f"{self.deadline_hours!r}."
-            )
-
-
-@dataclass(frozen=True)
-class Machine:
-    """One or several of a chip, with what connects them, launches for them, and costs.
-
-    Attributes:
-        chip: the chip, or its name.
-        count: how many work together, each with its own batch.
-        link: what connects them, such as "Ethernet 10G", or None to take the chip's own.
-        host: the computer that launches the kernels: "this machine" measures this one for a second;
-            None stands for those of clouds.
-        price_per_hour: of one of the chips, or None for a dated example where there is one.
-    """
-
-    chip: str | Chip
-    count: int = 1
-    link: str | None = None
-    host: str | Host | None = None
-    price_per_hour: float | None = None
-
-    def __post_init__(self) -> None:
-        find_chip(self.chip)
-        object.__setattr__(self, "count", check_positive("count", self.count))
-        if self.link is not None:
-            find_link(self.link)
-
-
-def machines(
-    devices: Sequence[str | Chip | Machine], count: int, link: str | None, host: str | Host | None
-) -> list[Machine]:
-    """Return each device once, as a machine; "8 x A100" is eight of them.
-
-    Args:
-        devices: names, chips or machines.
-        count, link, host: of the devices that are no `Machine`, and do not say it themselves.
-    """
-    found: list[Machine] = []
-    for device in devices:
-        if not isinstance(device, Machine):
-            several = SEVERAL.fullmatch(device) if isinstance(device, str) else None
-            how_many, chip = (int(several[1]), several[2]) if several else (count, device)
-            device = Machine(chip, how_many, link, host)
-        chip = find_chip(device.chip)
-        alike = [known for known in found if find_chip(known.chip).name == chip.name]
-        if any(find_chip(known.chip) != chip for known in alike):
-            raise ValueError(f"two unlike chips have the name {chip.name!r}. Give them two names.")
-        if all(known.count != device.count for known in alike):
-            found.append(device)
-    return found
+        check_deadline(self.deadline_hours)
 
 
 def job_of(job: Job | None, asked: dict[str, Any]) -> Job:
@@ -125,7 +68,7 @@ def job_of(job: Job | None, asked: dict[str, Any]) -> Job:
     if unknown:
         raise TypeError(
             f"estimate has no argument {', '.join(map(repr, unknown))}. A job has "
-            f"{', '.join(names)}; a Machine among devices has count, link, host, price_per_hour."
+            f"{', '.join(names)}; a Machine among devices has count, link, host."
         )
     if job is not None and asked:
         raise TypeError(f"pass {', '.join(asked)} to the Job, which was given too.")

@@ -7,9 +7,9 @@ from course_lessons.device_speed import laps
 from course_lessons.device_speed.neighbours import busy_neighbours
 from course_lessons.device_speed.pictures import draw_abba, draw_published
 from course_lessons.device_speed.published import T4, resnet50_published, unlike_rows
+from course_lessons.evidence.published import published
 from start_python import python
 
-from course_tools.estimate.time.published import published
 from course_utils.devices import pick_device
 from course_utils.hardware.machine import usable_cores
 

@@ -5,7 +5,7 @@ import torch
 from course_lessons.gpu.own_step import EstimatedStep, StepTimes, fast_half, time_step
 from torch import nn
 
-from course_tools.estimate.estimate_job import estimate
+from course_tools.estimate.network import estimate
 
 
 def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():

@@ -130,16 +130,15 @@ def test_one_rank_computes_the_same(runner, plain, script):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("devices", [1, 8])
 @pytest.mark.usefixtures("needs_xla")
-def test_all_xla_devices_compute_what_the_cpu_does(runner, plain, devices):
-    runner.variables |= {"CPU_NUM_DEVICES": str(devices)}
+def test_eight_xla_devices_compute_what_the_cpu_does(runner, plain):
+    runner.variables |= {"CPU_NUM_DEVICES": "8"}
     script = FOLDER / "train_xla.py"
     done = python(script, *SMALL, "--epochs", "2", cwd=runner.folder, **runner.variables)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"on xla:0: CPU, devices: {devices}\n")
+    assert done.stdout.startswith("on xla:0: CPU, devices: 8\n")
     assert losses(done.stdout) == pytest.approx(first(2, plain[0]), abs=2e-3)
-    # Eight devices save what one continues.
+    # They save what one continues.
     runner.variables |= {"CPU_NUM_DEVICES": "1"}
     last = runner.run("train_xla.py", "--epochs", "3", "--resume")
     assert last == pytest.approx({3: plain[0][3]}, abs=2e-3)

@@ -25,10 +25,8 @@ from tools.copies import LESSONS, copy_of  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
-TOOLS = (
-    "course_utils.launch",
-    *(f"course_tools.{tool}" for tool in ("compare", "doctor", "estimate", "old_code", "timeline")),
-)
+NAMES = ("compare", "doctor", "estimate", "old_code", "rehearsal", "timeline")
+TOOLS = ("course_utils.launch", *(f"course_tools.{name}" for name in NAMES))
 IMPORT = re.compile(r"from (course_(?:utils|tools)(?:\.\w+)*) import (\([^)]*\)|[^\n]*)")
 DOCUMENTS = {
     "README.md": "index.md",

@@ -14,9 +14,9 @@
 
 /**
  * @typedef {{devices: string[] | null, about: string, method?: string | null, tokens?: number,
- *   parameters?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
+ *   parameters?: number, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
  * @typedef {{hidden: number, query: number, kv: number, intermediate: number, kernels: number}} OfLayer
- * @typedef {{logit: number, nf4: number, adam: {state: number, update: number},
+ * @typedef {{logit: number, nf4: number, upcast: number, adam: {state: number, update: number},
  *   step: {full: OfLayer, adapted: OfLayer, without_gate: number, logits: number,
  *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
  * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
@@ -81,11 +81,11 @@ export function fineTuningWork(shape, method, batch, length, { step, adam }) {
  * @param {number} length
  * @param {FineTuning} numbers
  */
-export function fineTuningBytes(shape, method, batch, length, { logit, nf4, adam }) {
+export function fineTuningBytes(shape, method, batch, length, { logit, nf4, upcast, adam }) {
   const [tokens, trained] = [batch * length, trainedNumbers(shape, method)];
   const linear = linearWeights(shape, shape.experts);
   /** @type {Record<string, number>} */
-  const frozen = { full: 0, lora: 2 * allWeights(shape), "4-bit": nf4 * linear + 2 * shape.rest };
+  const frozen = { full: 0, lora: 2 * allWeights(shape), "4-bit": nf4 * linear + upcast * shape.rest };
   const results = shape.gated ? 4 : 2;
   const kept = 12 * shape.hidden + 4 * shape.query + 4 * shape.kv + 2 * results * shape.between;
   const block = tokens * Math.max(kept, shape.vocabulary * logit);
@@ -96,15 +96,17 @@ export function fineTuningBytes(shape, method, batch, length, { logit, nf4, adam
 /**
  * The evidence for fine-tuning on a chip.
  * @param {FineTuning} numbers
+ * @param {Shape} shape
  * @param {string} method
  * @param {string} chip
  * @param {number} tokens in a step
  */
-export function fineTuningEvidence(numbers, method, chip, tokens) {
+export function fineTuningEvidence(numbers, shape, method, chip, tokens) {
   return /** @type {LanguageEvidence} */ (numbers.evidence.find(
     (one) =>
       [null, method].includes(one.method ?? null) &&
-      (one.devices === null || one.devices.includes(chip)) && tokens >= (one.tokens ?? 0),
+      (one.devices === null || one.devices.includes(chip)) && tokens >= (one.tokens ?? 0) &&
+      allWeights(shape) >= (one.parameters ?? 0),
   ));
 }
 

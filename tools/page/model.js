@@ -15,7 +15,7 @@ import { TUNINGS } from "./question.js";
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, link: number | null,
- *   throughHost: boolean, oldHost: boolean, lowPower: boolean}} Chip
+ *   throughHost: boolean, family: string, oldHost: boolean, lowPower: boolean}} Chip
  */
 
 /**
@@ -32,7 +32,7 @@ import { TUNINGS } from "./question.js";
  * @property {number} recurrent FLOPs of recurrent layers, likewise
  * @property {boolean} channelsLast
  * @property {boolean} [detects] whether boxes that overlap are left out
- * @property {number} serial results that a thread computes one after the other
+ * @property {number} deepFlops FLOPs of depthwise convolutions, likewise
  * @property {number} unaligned FLOPs of products whose rows do not begin at multiples of 4 bytes
  * @property {number} kernels
  * @property {number} parameters numbers whose gradients several devices exchange
@@ -52,9 +52,9 @@ const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 /** @type {Record<string, number>} */
 const NUMBERS = DATA.numbers;
 /**
- * @typedef {{factor: number, about: string, assumed?: boolean, kind?: string, near?: number,
+ * @typedef {{factor: number, about: string, slower?: number, kind?: string, kinds?: string[],
  *   devices?: string[], precision?: string, training?: boolean, compiled?: boolean,
- *   off?: {device: string, factor: number, about: string, assumed: boolean}[]}} Evidence
+ *   measurements?: number, sources?: string[], off?: string[]}} Evidence
  */
 /** @type {Record<string, Evidence>} */
 const FACTORS = DATA.factors;
@@ -102,8 +102,7 @@ export function isAnswering(question) {
  */
 function precisionOf(question, chip) {
   if (!shapeOf(question) && question.precision !== "amp") return question.precision;
-  if ("bf16" in chip.peaks) return "bf16";
-  return isAnswering(question) && !("fp16" in chip.peaks) ? "fp32" : "fp16";
+  return ["bf16", "fp16", "fp32"].find((name) => name in chip.peaks) ?? "fp16";
 }
 
 /** The share of the peak that products reach; see chips.py. @param {Chip} chip @param {string} name */
@@ -115,7 +114,6 @@ function achieved(chip, name) {
 /** @typedef {{step: number, launch: number}} Host */
 const OLD_HOST = { step: NUMBERS.step_s, launch: NUMBERS.launch_s };
 const TUNING_HOST = { step: 0, launch: DATA.finetuning.step.launch_s };
-const FAST_HOST = { step: 0, launch: NUMBERS.fastest_launch_s };
 const NEW_HOST = {
   step: (NUMBERS.step_s * NUMBERS.launch_new_s) / NUMBERS.launch_s,
   launch: NUMBERS.launch_new_s,
@@ -139,24 +137,24 @@ function stepTime(work, chip, precision, host = chip.oldHost ? OLD_HOST : NEW_HO
     once * (work.convolution.bytes - work.depthwise) +
     again * (work.depthwise + NUMBERS.convolution3d * work.volume.bytes);
   const memory =
-    (NUMBERS.memory * work.other.bytes) / bandwidth +
-    (NUMBERS.convolution_memory * imageBytes) / Math.min(bandwidth, NUMBERS.convolution_gb_per_s * 1e9) +
-    (chip.vendor === "Google" ? 0 : NUMBERS.serial_s * work.serial);
+    (NUMBERS.memory * work.other.bytes + NUMBERS.convolution_memory * imageBytes) / bandwidth;
   const ofConvolutions = precision === "fp32" ? NUMBERS.convolution_fp32 : NUMBERS.arithmetic;
-  const ofAttention = "bf16" in chip.peaks ? NUMBERS.attention : NUMBERS.attention_old;
+  const deep = half ? 0 : work.deepFlops;
   const flops =
-    work.other.flops + (half ? ofAttention - 1 : 0) * work.attention +
+    work.other.flops + (half ? NUMBERS.attention - 1 : 0) * work.attention +
     NUMBERS.convolution3d * work.volume.flops;
   const slower = half && chip.vendor === "NVIDIA" ? (NUMBERS.unaligned - 1) * work.unaligned : 0;
-  const calculated = NUMBERS.arithmetic * (flops + slower) + ofConvolutions * work.convolution.flops;
+  const calculated =
+    NUMBERS.arithmetic * (flops + slower) + ofConvolutions * (work.convolution.flops - deep);
   const oneLaunch = chip.vendor === "Google";
   const share = oneLaunch ? 1 : Math.min(1, Math.max(1, work.kernels) / NUMBERS.step_kernels);
   const launches = oneLaunch ? 1 : work.kernels;
   const launch = share * host.step + host.launch * launches;
-  const arithmetic = calculated / peak;
+  const plain = (chip.peaks.fp32 ?? chip.peaks[precision]) * 1e12 * NUMBERS.depthwise;
+  const arithmetic = calculated / peak + deep / plain;
   let limit = memory > arithmetic ? "memory" : "arithmetic";
   if (launch > memory + arithmetic) limit = "launches";
-  return { total: Math.hypot(launch, memory + arithmetic), limit };
+  return { total: Math.hypot(launch, memory + arithmetic), limit, launch, device: memory + arithmetic };
 }
 
 /**
@@ -191,24 +189,56 @@ function kindOf(work) {
   return work.attention ? "transformers, fused attention" : "matrix products";
 }
 
+/** Whether a group of measurements has a chip, or one of its family. @param {Evidence} one @param {Chip} chip */
+function has(one, { name, family }) {
+  const alike = (/** @type {string} */ other) => family !== "" && CHIPS.get(other)?.family === family;
+  return (one.devices ?? []).some((other) => other === name || alike(other));
+}
+
+/** "fp32", "tf32" or "16 bits". @param {string} precision */
+function bitsOf(precision) {
+  return precision === "fp32" || precision === "tf32" ? precision : "16 bits";
+}
+
+/** Whether it is a transformer in 16 bits on a V100. @param {Work} work @param {Chip} chip @param {string} precision */
+function isVolta(work, chip, precision) {
+  const kinds = FACTORS.Volta.kinds ?? [];
+  return chip.family === "Volta" && bitsOf(precision) === "16 bits" && kinds.includes(kindOf(work));
+}
+
 /**
- * The evidence that is nearest to some work; see `compared` in error_factor.py.
+ * Whether such work was checked on such a card, and the factor for it; see `compared` in
+ * error_factor.py.
  * @param {Work} work
+ * @param {Chip} chip
  * @param {string} precision
- * @returns {{entry: Evidence, exact: boolean}}
+ * @returns {{entry: Evidence, checked: boolean, near: boolean}}
  */
-function compared(work, precision) {
+function compared(work, chip, precision) {
   const kind = kindOf(work);
-  const bits = precision === "fp32" || precision === "tf32" ? precision : "16 bits";
-  const alike = EVIDENCE.filter((one) => one.kind === kind && !one.compiled);
-  const exact = alike.find((one) => one.precision === bits && one.training === work.training);
-  if (exact) return { entry: exact, exact: true };
-  if (!alike.length) return { entry: { ...FACTORS.unlike, kind, devices: [] }, exact: false };
-  const rank = (/** @type {Evidence} */ one) => (one.training === work.training ? 1e6 : 0) + one.factor;
-  const near = alike.reduce((best, one) => (rank(one) > rank(best) ? one : best));
-  const factor = Math.exp(Math.hypot(Math.log(near.factor), Math.log(FACTORS.unlike.near ?? 1)));
-  const about = `${near.about}; this precision or step was not, so the factor is wider`;
-  return { entry: { ...near, factor, about, assumed: true }, exact: false };
+  const alike = EVIDENCE.filter((one) => one.kind === kind);
+  const near = alike.filter((one) => has(one, chip));
+  const sources = new Set(alike.flatMap((one) => one.sources ?? []));
+  const off = isVolta(work, chip, precision) || alike.some((one) => one.off?.includes(chip.name));
+  if (near.length && sources.size > 1 && !off) {
+    const exact = near.filter(
+      (one) => one.precision === bitsOf(precision) && one.training === work.training,
+    );
+    const about = comparedWith(kind, exact.length ? exact : near);
+    return { entry: { ...FACTORS.checked, about }, checked: true, near: true };
+  }
+  const usual = FACTORS[alike.length ? "usual" : "unlike"];
+  const entry = { ...usual, about: `${kind}: ${usual.about}` };
+  return { entry, checked: false, near: near.length > 0 };
+}
+
+/** @param {string} kind @param {Evidence[]} groups */
+function comparedWith(kind, groups) {
+  const count = groups.reduce((total, one) => total + (one.measurements ?? 0), 0);
+  const names = (/** @type {"sources" | "devices"} */ what) =>
+    [...new Set(groups.flatMap((one) => one[what] ?? []))].sort().join(", ");
+  const measurements = `${count.toLocaleString("en-US")} measurement${count > 1 ? "s" : ""}`;
+  return `${kind}: compared with ${measurements} of ${names("sources")} on ${names("devices")}`;
 }
 
 /**
@@ -216,47 +246,45 @@ function compared(work, precision) {
  * @param {Work} work
  * @param {Chip} chip
  * @param {string} precision
- * @param {{total: number, limit: string}} time
+ * @param {{total: number, limit: string, launch: number, device: number}} time
  */
-function errorOf(work, chip, precision, { total, limit }) {
-  const { entry, exact } = compared(work, precision);
+function errorOf(work, chip, precision, { total, limit, launch, device }) {
+  const { entry, near, ...known } = compared(work, chip, precision);
+  let { checked } = known;
   const used = [entry];
-  let devices = entry.devices ?? [];
-  if (chip.vendor === "AMD") {
-    used.push(FACTORS.AMD);
-    const like = entry.kind === FACTORS.AMD.kind && precision === "fp32";
-    devices = like ? FACTORS.AMD.devices ?? [] : [];
-  } else if (chip.vendor !== "NVIDIA") {
-    used.push(FACTORS.vendor);
-    devices = [chip.name];
-  }
-  const off = (entry.off ?? []).filter((one) => one.device === chip.name);
-  used.push(...off);
-  if (!devices.includes(chip.name)) used.push(FACTORS.cards);
-  if (chip.lowPower && !off.length) used.push(FACTORS["low power"]);
+  if (chip.vendor === "AMD") used.push(FACTORS.AMD);
+  else if (chip.vendor !== "NVIDIA") used.push(FACTORS.vendor);
+  if (!near) used.push(FACTORS.cards);
+  if (chip.lowPower) used.push(FACTORS["low power"]);
+  if (isVolta(work, chip, precision)) used.push(FACTORS.Volta);
   const down = used.map((one) => Math.log(one.factor));
-  const up = [...down];
-  if (chip.vendor !== "Google" && work.kernels) {
-    const fast = stepTime(work, chip, precision, FAST_HOST).total;
-    const slow = stepTime(work, chip, precision, OLD_HOST).total;
-    if (slow > FACTORS.hosts.factor * fast) used.push(FACTORS.hosts);
-    down.push(Math.log(total / fast));
-    up.push(Math.max(0, Math.log(slow / total)));
-  }
-  if (chip.vendor !== "Google" && limit === "launches" && work.kernels < NUMBERS.step_kernels) {
-    used.push(FACTORS["few kernels"]);
-    down.push(Math.log(FACTORS["few kernels"].factor));
-    up.push(Math.log(FACTORS["few kernels"].factor));
-  }
-  const large = entry.kind === "transformers, fused attention" && work.parameters >= LARGE;
+  const up = used.map((one) => Math.log(one.slower ?? one.factor));
+  const large = kindOf(work) === "transformers, fused attention" && work.parameters >= LARGE;
   if (work.training && !large) {
     used.push(FACTORS.loops);
     up.push(Math.log(FACTORS.loops.factor));
   }
+  const [chipDown, chipUp] = [down, up].map((logs) => Math.exp(Math.hypot(...logs)));
+  let [hostDown, hostUp] = [chipDown, chipUp]; // on a TPU all is one launch
+  if (chip.vendor !== "Google" && work.kernels) {
+    const host = FACTORS[work.training ? "hosts training" : "hosts"];
+    [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
+    if (launch > 0.3 * total) used.push(host);
+  }
+  if (limit === "launches" && chip.vendor !== "Google") {
+    checked = false;
+    if (work.kernels < NUMBERS.step_kernels) {
+      const few = FACTORS["few kernels"].factor;
+      used.push(FACTORS["few kernels"]);
+      [hostDown, hostUp] = [hostDown * few, hostUp * few];
+    }
+  }
+  const fast = Math.hypot(launch / hostDown, device / chipDown);
+  const slow = Math.hypot(launch * hostUp, device * chipUp);
   return {
-    faster: Math.exp(Math.hypot(...down)),
-    slower: Math.exp(Math.hypot(...up)),
-    checked: exact && devices.includes(chip.name) && !used.some((one) => one.assumed),
+    faster: total / fast,
+    slower: slow / total,
+    checked,
     reasons: used.map((one) => one.about),
   };
 }
@@ -279,7 +307,7 @@ function workOf(question, batch) {
 }
 
 const NO_VOLUME = { flops: 0, bytes: 0 };
-const PLAIN = { depthwise: 0, serial: 0, unaligned: 0, volume: NO_VOLUME, attention: 0, channelsLast: false };
+const PLAIN = { depthwise: 0, deepFlops: 0, unaligned: 0, volume: NO_VOLUME, attention: 0, channelsLast: false };
 
 /**
  * @param {Question} question
@@ -290,8 +318,8 @@ const PLAIN = { depthwise: 0, serial: 0, unaligned: 0, volume: NO_VOLUME, attent
 function imageWork(question, model, batch) {
   const step = model.steps[question.task];
   if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
-  const [counted, convFlops, convBytes, depthwise, attention, recurrent, flops, bytes, kernels, serial,
-    unaligned, ...rest] = numbersIn(step);
+  const [counted, convFlops, convBytes, depthwise, attention, recurrent, flops, bytes, kernels,
+    deepFlops, volumeFlops, volumeBytes, unaligned, ...rest] = numbersIn(step);
   const [parameters = 0, trained = 0] = rest;
   const factor = batch / counted;
   const training = question.task === "training";
@@ -307,7 +335,8 @@ function imageWork(question, model, batch) {
     convolution: { flops: factor * convFlops, bytes: factor * convBytes },
     ...PLAIN,
     depthwise: factor * depthwise,
-    serial: factor * serial,
+    deepFlops: factor * deepFlops,
+    volume: { flops: factor * volumeFlops, bytes: factor * volumeBytes },
     unaligned: factor * unaligned,
     other: { flops: factor * flops, bytes: factor * bytes + adam },
     attention: factor * attention,
@@ -364,7 +393,7 @@ function ownWork(own) {
     attention: own.attention,
     recurrent: own.recurrent,
     channelsLast: own.channelsLast,
-    serial: own.serial,
+    deepFlops: own.deepFlops,
     unaligned: own.unaligned,
     detects: own.detects,
     kernels: own.other[2] + own.convolution[2] + own.volume[2],
@@ -380,7 +409,7 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const here = { throughHost: false, oldHost: false, lowPower: false };
+  const here = { throughHost: false, family: "", oldHost: false, lowPower: false };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }
@@ -552,9 +581,9 @@ function stepOn(question, chip, batch) {
   let error = errorOf(work, chip, precision, time);
   if (shape) {
     const { tuning, length } = question;
-    const known = fineTuningEvidence(DATA.finetuning, tuning, chip.name, batch * length);
-    const [faster, slower, reasons] = [known.factor, known.factor, [known.about]];
-    error = { faster, slower, checked: known.devices !== null, reasons };
+    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch * length);
+    const [faster, slower] = [known.factor, known.slower ?? known.factor];
+    error = { faster, slower, checked: !known.assumed, reasons: [known.about] };
   }
   const { faster, slower, checked, reasons } = error;
   const flops = work.convolution.flops + work.volume.flops + work.other.flops;
@@ -621,7 +650,7 @@ function rowOf(question, chip, batch) {
     limit,
     tokens,
     flops: flops && flops * steps * question.count,
-    checked: checked && question.count === 1,
+    checked,
   };
 }
 
@@ -675,7 +704,6 @@ export function evidence(question, rows) {
     sentences.push(`In ${share} of 100 ${where} (${known}).`);
   }
   if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
-  if (question.count > 1) sentences.push("Several cards together were not checked.");
   sentences.push(isAnswering(question) ? ALWAYS_BUSY : "Reading data is not included.");
   const reasons = [...about].map(([text, chips]) =>
     chips.length === able.length

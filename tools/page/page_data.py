@@ -4,15 +4,14 @@ import json
 from typing import Any
 
 from course_tools.estimate import chips as chip_data
-from course_tools.estimate.counted import counted_memory
-from course_tools.estimate.finetuning import finetuning_evidence as finetuning
-from course_tools.estimate.inference import inference_evidence
-from course_tools.estimate.language_model import FEED_FORWARD, language_models
-from course_tools.estimate.memory.memory_model import capacity_bytes, memory_evidence
-from course_tools.estimate.money.prices import PRICES_FILE
+from course_tools.estimate.known_networks import MERGED, counted_memory, networks
+from course_tools.estimate.language.finetuning import finetuning_numbers as finetuning
+from course_tools.estimate.language.language_model import FEED_FORWARD, language_models
+from course_tools.estimate.language.serving import serving_numbers
+from course_tools.estimate.memory.memory_model import capacity_bytes, memory_numbers
+from course_tools.estimate.prices import PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST
-from course_tools.estimate.time.published import MERGED, networks
-from course_tools.estimate.time.step_time import OLD, fitted, numbers
+from course_tools.estimate.time.step_time import fitted, numbers
 
 RANK = 16  # of LoRA's matrices
 # The longest sample, by the models' config.json (n_positions or max_position_embeddings).
@@ -28,15 +27,16 @@ def page_data() -> dict[str, Any]:
         "share": fitted()["share"],
         "factors": fitted()["factors"],
         "evidence": [one for one in fitted()["evidence"] if not one["compiled"]],
-        "memory": memory_evidence()["numbers"],
+        "memory": memory_numbers()["numbers"],
         "finetuning": {
             "logit": finetuning()["bytes_per_logit"],
             "nf4": finetuning()["nf4_bytes"],
+            "upcast": finetuning()["upcast_bytes"],
             "adam": finetuning()["optimizers"]["adam"],
             "step": finetuning()["step"],
             "evidence": finetuning()["evidence"],
         },
-        "runtimes": inference_evidence()["runtimes"],
+        "runtimes": serving_numbers()["runtimes"],
         "chips": _chips(),
         "providers": [_provider(one, prices["prices"]) for one in prices["providers"]],
         "free": prices["free"],
@@ -71,7 +71,8 @@ def _chips() -> list[dict[str, Any]]:
                 "link": links.get(chip.link),
                 "throughHost": chip.link == THROUGH_HOST,
                 "lowPower": chip.watts is not None and chip.watts <= low_power["watts"],
-                "oldHost": chip.name.startswith(OLD),
+                "oldHost": chip.old_host,
+                "family": chip.family,
             }
         )
     return found
@@ -87,6 +88,7 @@ def _image_networks() -> dict[str, dict[str, Any]]:
             continue
         model = models.setdefault(f"{name} ({image})", {"steps": {}, "memory": {}})
         work = network.work
+        volume = work.convolution3d
         image_flops = work.convolution.flops + work.depthwise.flops
         image_bytes = work.convolution.bytes_moved + work.depthwise.bytes_moved
         task = "training" if training else "inference"
@@ -97,10 +99,12 @@ def _image_networks() -> dict[str, dict[str, Any]]:
             float(f"{work.depthwise.bytes_moved:.2g}"),  # which kind it is needs no more
             work.attention.flops,
             work.recurrent.flops,
-            work.flops - image_flops,
-            work.bytes_moved - image_bytes,
+            work.flops - image_flops - volume.flops,
+            work.bytes_moved - image_bytes - volume.bytes_moved,
             work.kernels,
-            work.serial,
+            float(f"{work.depthwise.flops:.3g}"),
+            volume.flops,
+            volume.bytes_moved,
             work.unaligned if work.unaligned > 5e-4 * work.flops else 0.0,
             *([work.parameters, network.trained] if training else []),
         )
@@ -123,6 +127,7 @@ def _language_models() -> dict[str, dict[str, Any]]:
             "kv": model.kv,
             "between": model.intermediate * model.experts_used,
             "gated": model.gated,
+            "encoder": model.encoder,
             "vocabulary": model.vocabulary,
             "rest": model.rest,
             "attention": sum(weights.values()),
@@ -131,7 +136,6 @@ def _language_models() -> dict[str, dict[str, Any]]:
             "used": model.experts_used,
             "adapters": model.adapters(RANK, model.shapes),
             "context": CONTEXTS.get(name),
-            "encoder": name.startswith("BERT"),
         }
         models[name] = {"steps": {}, "shape": shape}
     return models

@@ -2,13 +2,13 @@
 
 const LONGEST_JSON = 200_000;
 const MOST_ROWS = 100;
-const HERE = "this machine"; // the device of a row that was measured; see row.py
+const HERE = "this machine"; // the device of a row that was measured; see machine.py
 
 /**
  * A counted step that somebody pasted, after `readOwn` has looked at it.
  * @typedef {{batch: number, training: boolean, half: boolean, precision: string,
  *   parameters: number, convolution: number[], depthwise: number, volume: number[], other: number[],
- *   attention: number, recurrent: number, serial: number, unaligned: number,
+ *   attention: number, recurrent: number, deepFlops: number, unaligned: number,
  *   channelsLast: boolean, detects: boolean, lines: [number, number][]}} OwnStep
  */
 
@@ -32,10 +32,10 @@ export function readOwn(text) {
   }
   if (data === null || typeof data !== "object") return { problem: "This JSON holds no estimate." };
   const own = data.counted ? fromEstimate(data) : data;
-  const serial = own?.serial ?? 0; // what an older version wrote has none
+  const deepFlops = own?.deepFlops ?? 0; // what an older version wrote has none
   const unaligned = own?.unaligned ?? 0; // nor this
   const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise];
-  numbers.push(serial, unaligned);
+  numbers.push(deepFlops, unaligned);
   const sums = [own?.convolution, own?.volume, own?.other];
   const isSums = (/** @type {unknown} */ sum) =>
     Array.isArray(sum) && sum.length === 3 && sum.every(isCount);
@@ -51,7 +51,7 @@ export function readOwn(text) {
   const training = Boolean(own.training);
   const channelsLast = Boolean(own.channelsLast);
   const detects = Boolean(own.detects);
-  const images = { convolution, depthwise, volume, serial, channelsLast };
+  const images = { convolution, depthwise, deepFlops, volume, channelsLast };
   const counts = { batch, parameters, recurrent, attention, unaligned, ...images, other, lines };
   return { own: { ...counts, training, half, precision, detects } };
 }
@@ -82,7 +82,7 @@ export function addressOfPasted(text, own) {
   return fields.toString();
 }
 
-/** @param {any} data what `Estimate.to_dict` wrote */
+/** @param {any} data what `Answers.to_dict` wrote */
 function fromEstimate(data) {
   const counted = data.counted ?? {};
   const sums = (/** @type {string} */ kind) => {
@@ -103,8 +103,8 @@ function fromEstimate(data) {
     volume: sums("convolution3d"),
     attention: sums("attention")[0],
     channelsLast: counted.channels_last,
-    detects: JSON.stringify(counted.assumed ?? []).includes("(NMS)"),
-    serial: counted.serial,
+    detects: Boolean(counted.detects),
+    deepFlops: deep[0],
     unaligned: counted.unaligned,
     other: [0, 1, 2].map((place) => rest.reduce((total, one) => total + one[place], 0)),
     recurrent: sums("recurrent")[0],

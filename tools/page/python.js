@@ -64,19 +64,18 @@ function estimateCall(question) {
 function languageScript(question) {
   const { batch, length, samples, epochs, bits, prompt, generated } = question;
   const text = JSON.stringify;
-  const tokens = samples * epochs * length;
-  const step = `batch=${batch ?? 1}, length=${length}, tokens=${tokens}`;
+  const step = `batch=${batch ?? 1}, length=${length}, samples=${samples}, epochs=${epochs}`;
   const requests = `batch=${batch ?? 1}, prompt=${prompt}, generated=${generated}`;
   const program = `bits=${bits}, runtime=${text(question.runtime)}`;
   const call = isAnswering(question)
-    ? `estimate_inference(model, card, ${requests}, ${program})`
-    : `estimate_finetuning(model, ${text(question.tuning)}, device=card, ${step})`;
+    ? `estimate_serving(model, devices=cards, requests=${samples * epochs}, ${requests}, ${program})`
+    : `estimate_finetuning(model, ${text(question.tuning)}, devices=cards, ${step})`;
   return [
-    "from course_tools.estimate import estimate_finetuning, estimate_inference",
+    "from course_tools.estimate import estimate_finetuning, estimate_serving",
     "",
     `model = ${text(question.model)}`,
-    `for card in [${question.devices.map((name) => text(name)).join(", ")}]:`,
-    `    print(card, ${call}, sep="\\n")`,
+    `cards = [${question.devices.map((name) => text(name)).join(", ")}]`,
+    `print(${call})`,
     "",
   ].join("\n");
 }

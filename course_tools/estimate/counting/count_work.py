@@ -10,7 +10,8 @@ from torch.utils.flop_counter import flop_registry
 from course_tools.estimate.chips import PRECISIONS
 from course_tools.estimate.counting.fake_step import Loss, Step, operands
 from course_tools.estimate.counting.gpu_kernels import OneCall
-from course_tools.estimate.counting.work import Op, Work, sums_by_kind
+from course_tools.estimate.counting.values import BOXES
+from course_tools.estimate.counting.work import UPDATE_BYTES, Op, Work, sums_by_kind
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
 _FREE = """
@@ -22,9 +23,6 @@ FREE = frozenset(_FREE.split())
 # A batch norm that learns goes over its input once for the statistics and once more to use them,
 # both ways.
 TWICE = {"native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit"}
-# What an update moves for each number that is trained: the parameter, its gradient and the state
-# are read, and all but the gradient are written, in 4 bytes each; Adam8bit's two moments in 1 byte.
-UPDATE_BYTES = {"sgd": 12, "momentum": 20, "adam": 28, "adamw": 28, "adam8bit": 16}
 
 
 @torch.inference_mode(False)  # in that mode `linear` is one operation, and nothing learns
@@ -109,10 +107,10 @@ class Counter:
             training=step.training,
             precision=step.precision,
             **sums_by_kind(ops),
-            serial=sum(op.serial for op in ops),
             unaligned=sum(op.unaligned for op in ops),
             channels_last=step.channels_last,
             loss_counted=step.loss_counted and step.training,
+            detects=BOXES in assumed,
             assumed=tuple(assumed),
             ops=tuple(ops),
         )
@@ -188,12 +186,7 @@ def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
         moved = float(sum(map(size_bytes, [args[1], out, out])))
     if name in TWICE and (name.endswith("backward") or args[5]):
         moved += sum(map(size_bytes, operands(given)))
-    serial = 0.0
-    if name == "upsample_bilinear2d" and args[0].stride(1) != 1:
-        # With the channels first its kernel has one thread for each pixel, which goes over all
-        # images and channels (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
-        serial = float(math.prod(args[0].shape[:2]))
     unaligned = 0.0
     if kind == "matrix" and any(_is_unaligned(x) for x in [*operands(args), out] if x.dim() > 1):
         unaligned = flops
-    return Op(name, kind, flops, moved, made, serial=serial, unaligned=unaligned)
+    return Op(name, kind, flops, moved, made, unaligned=unaligned)

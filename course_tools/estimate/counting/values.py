@@ -5,8 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.estimate.counting.work import BOXES
-
+BOXES = "where boxes that overlap are left out (NMS), all were kept"
 LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer was kept"
 MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
 CHOICES = "where the model chooses by a random number, the first choice was taken"

@@ -6,8 +6,6 @@ from typing import Any
 
 from course_utils.text import format_bytes, format_count
 
-# assumed where a detector leaves out boxes, which says that it is one
-BOXES = "where boxes that overlap are left out (NMS), all were kept"
 OP_KINDS = (
     "convolution",
     "depthwise",
@@ -17,6 +15,9 @@ OP_KINDS = (
     "recurrent",
     "other",
 )
+# What an update moves for each number that is trained: the parameter, its gradient and the state
+# are read, and all but the gradient are written, in 4 bytes each; Adam8bit's two moments in 1 byte.
+UPDATE_BYTES = {"sgd": 12, "momentum": 20, "adam": 28, "adamw": 28, "adam8bit": 16}
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,6 @@ class Op:
         bytes_moved: bytes read and written.
         elements: numbers in the results.
         kernels: how many the host launches for it; 1 except for recurrent layers.
-        serial: results that each of its threads computes one after the other, where the kernel has
-            so few threads that this decides how long it takes.
         unaligned: its FLOPs, if it is a product with a matrix whose rows have an odd number of
             values of 16 bits, so that they do not begin at multiples of 4 bytes; else 0.
     """
@@ -42,7 +41,6 @@ class Op:
     bytes_moved: float
     elements: float
     kernels: int = 1
-    serial: float = 0.0
     unaligned: float = 0.0
 
 
@@ -71,11 +69,11 @@ class Work:
         convolution, depthwise, convolution3d, matrix, attention, recurrent, other: the sums of each
             kind of operation. A depthwise convolution has a group for each channel, "convolution3d"
             has three dimensions beside them; the optimizer's update is in "other".
-        serial: the sum over the operations of what a thread computes one after the other.
         unaligned: FLOPs, among those of "matrix", of products in 16 bits with rows that do not
             begin at multiples of 4 bytes.
         channels_last: whether images and weights lie in memory with their channels last.
         loss_counted: whether a loss is part of the training step.
+        detects: whether boxes that overlap are left out, as detectors do.
         assumed: what was assumed because counting has no data, one sentence each.
         ops: the operations themselves, in their order; a file does not keep them.
     """
@@ -91,10 +89,10 @@ class Work:
     attention: Sums = Sums()
     recurrent: Sums = Sums()
     other: Sums = Sums()
-    serial: float = 0.0
     unaligned: float = 0.0
     channels_last: bool = False
     loss_counted: bool = False
+    detects: bool = False
     assumed: tuple[str, ...] = ()
     ops: tuple[Op, ...] = field(default=(), repr=False)
 

@@ -34,8 +34,6 @@ from course_tools.estimate.chips import Chip
 MEMORY_FILE = Path(__file__).parent / "memory.json"
 GIB = 2**30
 MEMORY_PARTS = ("parameters", "gradients", "optimizer", "activations")
-# On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
-CORRECTED = ("T4", "A10", "A10G", "A40", "L4", "L40S")
 UNBOUNDED = 10**9  # samples: where nothing grows with the batch
 
 
@@ -91,7 +89,7 @@ def _meet(flat: Line, steep: Line) -> float:
 
 def framework_bytes(tensors_bytes: float) -> float:
     """Return what a GPU needs beside the tensors: CUDA, work space, and gaps between tensors."""
-    numbers = memory_evidence()["numbers"]
+    numbers = memory_numbers()["numbers"]
     return float(numbers["context_bytes"] + numbers["gaps"] * tensors_bytes)
 
 
@@ -102,7 +100,7 @@ def largest_batch(lines: Sequence[Line], capacity: float) -> int:
         lines: of the step; those of `highest_lines` are enough.
         capacity: in bytes, such as `capacity_bytes` of a chip.
     """
-    numbers = memory_evidence()["numbers"]
+    numbers = memory_numbers()["numbers"]
     usable = capacity / (1 + numbers["margin"])
     room = (usable - numbers["context_bytes"]) / (1 + numbers["gaps"])
     largest = UNBOUNDED
@@ -122,23 +120,26 @@ def fits(needed: float, capacity: float, margin: str = "margin") -> bool:
         margin: which of memory.json is kept free: "margin" for steps that were followed, and
             "formula_margin" for what a formula says, which is further off.
     """
-    return bool(needed * (1 + memory_evidence()["numbers"][margin]) <= capacity)
+    return bool(needed * (1 + memory_numbers()["numbers"][margin]) <= capacity)
 
 
 def capacity_bytes(chip: Chip) -> float:
-    """Return the bytes that programs can use of a chip's memory, whose GB are GiB."""
-    return chip.memory_gb * GIB * (15 / 16 if chip.name in CORRECTED else 1)
+    """Return the bytes that programs can use of a chip's memory, whose GB are GiB.
+
+    Where error correction takes a sixteenth, nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
+    """
+    return chip.memory_gb * GIB * (15 / 16 if chip.corrected else 1)
 
 
 @cache
-def memory_evidence() -> dict[str, Any]:
-    """Return memory.json: the two fitted numbers, and how well they did on other trainings."""
+def memory_numbers() -> dict[str, Any]:
+    """Return memory.json: the fitted numbers, and how well they did on other training runs."""
     return dict(json.loads(MEMORY_FILE.read_text(encoding="utf-8")))
 
 
 def memory_note(training: bool, optimizer: str) -> str:
     """Return what the verdicts on memory stand on, in one or two sentences."""
-    known = memory_evidence()
+    known = memory_numbers()
     right, asked = known["right"]["tested"], known["questions"]
     checked = "for inference, which was not compared with anything"
     if training:

@@ -107,8 +107,8 @@ class Memory:
             moments.append(moment._replace(activations=activations))
         return replace(self, batch=batch, moments=tuple(moments))
 
-    def fits(self, chip: str) -> bool:
-        """Say whether it fits a chip, such as "T4".
+    def fits_on(self, chip: str) -> bool:
+        """Return whether it fits a chip, such as "T4".
 
         Raises:
             ValueError: no chip has that name.
@@ -137,12 +137,12 @@ class Memory:
         return highest_lines(lines)
 
     @property
-    def _grows(self) -> bool:
+    def grows(self) -> bool:
         """Whether it is known what one more sample adds."""
         return not math.isnan(self.moments[0].per_sample)
 
     def _check_growth(self) -> None:
-        if not self._grows:
+        if not self.grows:
             raise ValueError(
                 f"the memory is known for a batch of {self.batch} only: with twice as many samples "
                 f"the model ends in an error, or does other operations. Estimate each batch by "
@@ -175,7 +175,7 @@ class Memory:
 
         Where only this batch could be followed, there is one line, which is right for this batch.
         """
-        lines = self.lines() if self._grows else [Line(self.tensors_bytes, 0)]
+        lines = self.lines() if self.grows else [Line(self.tensors_bytes, 0)]
         return {"batch": self.batch, "lines": [line._asdict() for line in lines]}
 
     def plot(self) -> "Picture":

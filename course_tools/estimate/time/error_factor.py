@@ -1,19 +1,12 @@
-"""How far an estimate may be off: by what was compared of its kind, and more where nothing was."""
+"""How far an estimate may be off: one factor, and allowances for host, loop and card."""
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from course_tools.estimate.chips import Chip
-from course_tools.estimate.counting.work import BOXES, Work
-from course_tools.estimate.time.step_time import (
-    StepTime,
-    fastest_host,
-    fitted,
-    numbers,
-    slowest_host,
-    step_time,
-)
+from course_tools.estimate.chips import Chip, find_chip
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.time.step_time import StepTime, fitted, numbers
 
 LARGE = 3e8  # parameters of a language model whose step hides what a loop does beside it
 
@@ -24,8 +17,8 @@ class ErrorFactor:
 
     Attributes:
         factor: in nine cases of ten the truth is no less than estimate / factor.
-        checked: whether measurements of such work, published by two sources or more, were compared,
-            this chip is among theirs, and in the middle it was off by no more than 1.3.
+        checked: whether measurements of such work on such a card, published by two sources or more,
+            were compared, and in the middle it was off by no more than 1.3.
         reasons: what the factor was measured on, and what was assumed because nothing was measured.
         slower: in nine cases of ten the truth is no more than estimate * slower; None for `factor`.
     """
@@ -44,94 +37,132 @@ class ErrorFactor:
 def error_factor(
     work: Work, chip: Chip, time: StepTime, *, compiled: bool = False, own_host: bool = False
 ) -> ErrorFactor:
-    """Return how far the estimate of `work` on `chip` may be off, by what was checked for its like.
+    """Return how far the estimate of `work` on `chip` may be off.
 
-    Errors of different origin are independent of each other, so their logarithms add like the sides
-    of a right angle. What hosts need for a kernel is a range of its own, and a training loop does
-    more than the step that is counted, so that the interval reaches further up than down.
+    The seconds of the host and those of the chip have a factor each. That of the chip is the usual
+    one, smaller where such work was checked, and allowances. Errors of different origin are
+    independent of each other, so their logarithms add like the sides of a right angle. A training
+    loop does more than the step that is counted, so that the interval reaches further up than down.
     """
     known = fitted()["factors"]
-    entry, exact = compared(work, compiled)
-    used = [entry]
-    if chip.vendor == "AMD":
-        used.append(known["AMD"])
-        like = entry["kind"] == known["AMD"]["kind"] and precision_of(work) == "fp32"
-        devices = known["AMD"]["devices"] if like else []
-    elif chip.vendor != "NVIDIA":
-        used.append(known["vendor"])
-        devices = [chip.name]  # the factor of the vendor says that none was
-    else:
-        devices = entry["devices"]
-    off = [one for one in entry["off"] if one["device"] == chip.name]
-    used += off
-    if chip.name not in devices:
-        used.append(known["cards"])
-    if chip.watts is not None and chip.watts <= known["low power"]["watts"] and not off:
-        used.append(known["low power"])
-    down = up = [math.log(one["factor"]) for one in used]
-    if own_host and time.limit == "launches":
-        used.append(known["own host"])
-        down = up = [*down, math.log(known["own host"]["factor"])]
-    elif not own_host and chip.vendor != "Google" and work.kernels:
-        fast, slow = (
-            step_time(work, chip, host=host, compiled=compiled).total_s
-            for host in (fastest_host(), slowest_host())
-        )
-        if slow > known["hosts"]["factor"] * fast:
-            used.append(known["hosts"])
-        down = [*down, math.log(time.total_s / fast)]
-        up = [*up, max(0.0, math.log(slow / time.total_s))]
-    measured_host = own_host or chip.vendor == "Google"
-    if not measured_host and time.limit == "launches" and work.kernels < numbers()["step_kernels"]:
-        used.append(known["few kernels"])
-        down = [*down, math.log(known["few kernels"]["factor"])]
-        up = [*up, math.log(known["few kernels"]["factor"])]
-    large = entry["kind"] == "transformers, fused attention" and work.parameters >= LARGE
+    checked, entry = compared(work, chip, compiled)
+    used = [entry, *_allowances(work, chip, entry)]
+    down = [math.log(one["factor"]) for one in used]
+    up = [math.log(one.get("slower", one["factor"])) for one in used]
+    large = kind_of(work) == "transformers, fused attention" and work.parameters >= LARGE
     if work.training and not large:
         used.append(known["loops"])
         up = [*up, math.log(known["loops"]["factor"])]
-    assumed = any(one.get("assumed") for one in used)
+    # on a TPU all is one launch, as little known as the rest
+    host_down, host_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
+    if chip.vendor != "Google" and work.kernels:
+        host = known["own host" if own_host else "hosts training" if work.training else "hosts"]
+        host_down, host_up = host["factor"], host["slower"]
+        if time.launch_s > SMALL * time.total_s:
+            used.append(host)
+    if time.limit == "launches" and not own_host and chip.vendor != "Google":
+        checked = False
+        if work.kernels < numbers()["step_kernels"]:
+            few = known["few kernels"]["factor"]
+            used.append(known["few kernels"])
+            host_down, host_up = host_down * few, host_up * few
+    chip_down, chip_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
+    fast_s = math.hypot(time.launch_s / host_down, time.device_s / chip_down)
+    slow_s = math.hypot(time.launch_s * host_up, time.device_s * chip_up)
     return ErrorFactor(
-        math.exp(math.hypot(*down)),
-        checked=exact and chip.name in devices and not assumed,
+        time.total_s / fast_s,
+        checked=checked,
         reasons=tuple(one["about"] for one in used),
-        slower=math.exp(math.hypot(*up)),
+        slower=slow_s / time.total_s,
     )
 
 
-def compared(work: Work, compiled: bool = False) -> tuple[dict[str, Any], bool]:
-    """Return the evidence that is nearest to some work, and whether it is of exactly its kind.
+SMALL = 0.3  # share of a step's seconds below which its launches are not named
 
-    The nearest is of the same kind, then of the same step and precision; where nothing is, what was
-    seen on kinds that had not been compared when they were tried.
+
+def _allowances(work: Work, chip: Chip, entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what widens the factor of the chip's seconds."""
+    known, used = fitted()["factors"], []
+    if chip.vendor == "AMD":
+        used.append(known["AMD"])
+    elif chip.vendor != "NVIDIA":
+        used.append(known["vendor"])
+    if not entry["near"]:
+        used.append(known["cards"])
+    if chip.watts is not None and chip.watts <= known["low power"]["watts"]:
+        used.append(known["low power"])
+    if _is_volta(work, chip):
+        used.append(known["Volta"])
+    return used
+
+
+def _is_volta(work: Work, chip: Chip) -> bool:
+    """Return whether it is a transformer in 16 bits on a V100."""
+    rule = fitted()["factors"]["Volta"]
+    half = precision_of(work) == "16 bits"
+    return half and chip.family == "Volta" and kind_of(work) in rule["kinds"]
+
+
+def compared(work: Work, chip: Chip, compiled: bool = False) -> tuple[bool, dict[str, Any]]:
+    """Return whether such work was checked on such a card, and the factor for it.
+
+    It was if two sources or more published this kind of work, one of them for this card or for one
+    of its family, in any step and precision, and the card was off in none. With torch.compile the
+    estimate differs too much from source to source for that.
+
+    Args:
+        work: the step.
+        chip: the card.
+        compiled: whether torch.compile is used.
+
+    Returns:
+        Whether it was checked; and "factor", "about" and whether the card is "near" one on which
+        such work was published.
     """
-    kind, precision = kind_of(work), precision_of(work)
+    known, kind = fitted()["factors"], kind_of(work)
     alike = [one for one in fitted()["evidence"] if one["kind"] == kind]
-    for one in alike:
-        if (one["precision"], one["training"], one["compiled"]) == (
-            precision,
-            work.training,
-            compiled,
-        ):
-            return one, True
-    unlike = fitted()["factors"]["unlike"]
     alike = [one for one in alike if one["compiled"] == compiled]
-    if not alike:
-        return unlike | {"kind": kind, "devices": [], "off": []}, False
-    near = max(alike, key=lambda one: (one["training"] == work.training, one["factor"]))
-    factor = math.exp(math.hypot(math.log(near["factor"]), math.log(unlike["near"])))
-    about = f"{near['about']}; this precision or step was not, so the factor is wider"
-    return near | {"factor": factor, "about": about, "assumed": True}, False
+    near = [one for one in alike if _has(one, chip)]
+    sources = {source for one in alike for source in one["sources"]}
+    off = _is_volta(work, chip) or any(chip.name in one["off"] for one in alike)
+    if near and len(sources) > 1 and not off and not compiled:
+        exact = [one for one in near if one["precision"] == precision_of(work)]
+        exact = [one for one in exact if one["training"] == work.training]
+        about = _compared_with(kind, exact or near)
+        return True, known["checked"] | {"about": about, "near": True}
+    usual = known["compiled" if compiled else "usual" if alike else "unlike"]
+    return False, usual | {"about": f"{kind}: {usual['about']}", "near": bool(near)}
+
+
+def _compared_with(kind: str, groups: list[dict[str, Any]]) -> str:
+    count = sum(one["measurements"] for one in groups)
+    sources = sorted({source for one in groups for source in one["sources"]})
+    devices = sorted({device for one in groups for device in one["devices"]})
+    return (
+        f"{kind}: compared with {count:,} measurement{'s' * (count > 1)} of {', '.join(sources)} "
+        f"on {', '.join(devices)}"
+    )
+
+
+def _has(entry: dict[str, Any], chip: Chip) -> bool:
+    """Return whether a group of measurements has a chip, or one of its family."""
+    if chip.name in entry["devices"]:
+        return True
+    families = {find_chip(name).family for name in entry["devices"]}
+    return bool(chip.family) and chip.family in families
 
 
 def precision_of(work: Work) -> str:
-    """Return "fp32", "tf32" or "16 bits"."""
+    """Return "fp32", "tf32" or "16 bits": that of most of its arithmetic."""
+    if work.precision == "default":
+        images = work.convolution.flops + work.depthwise.flops + work.convolution3d.flops
+        return "tf32" if images > 0.5 * work.flops else "fp32"
     return work.precision if work.precision in ("fp32", "tf32") else "16 bits"
 
 
 def kind_of(work: Work) -> str:
     """Return which kind of work this is, as step_time.json names them."""
-    if BOXES in work.assumed:
+    if work.detects:
         return "detection"
     flops = work.flops
     images = work.convolution.flops + work.depthwise.flops + work.convolution3d.flops

@@ -3,26 +3,30 @@
 ::
 
     launches    s * step_s + launch_s * kernels                         (on a TPU, one kernel)
-    memory      memory * bytes / bandwidth, and for convolutions
-                convolution_memory * again * bytes / min(bandwidth, convolution_gb_per_s),
-                and serial_s for each result that a single thread computes after another
+    memory      (memory * bytes + convolution_memory * again * bytes of convolutions) / bandwidth
     arithmetic  (arithmetic * FLOPs + a * FLOPs of attention + c * FLOPs of convolutions
                 + u * FLOPs of unaligned products) / (peak * achieved)
+                + FLOPs of depthwise convolutions in 32 bits / (peak in fp32 * depthwise)
     seconds     hypot(launches, memory + arithmetic)                    host and chip overlap
 
 `peak` and `bandwidth` are the data sheet's. `achieved` is the share of the peak that matrix
 products reach on the chip; it is kept with the chip and measured by others where that is possible.
 c is `arithmetic` in 16 bits and tf32, and `convolution_fp32` in fp32, where cuDNN's Winograd
 algorithm saves multiplications; a convolution in three dimensions takes `convolution3d` times as
-long as one in two. a is `arithmetic` times `attention` in 16 bits, and on chips without bf16 times
-`attention_old`. Unaligned are products in 16 bits with rows of an odd number, such as 50,257 words,
-for which NVIDIA's tensor cores take `unaligned` times as long: u is `arithmetic` times what that is
-more than 1. `again` is 1 but in training:
-`convolution_training` in 16 bits and `convolution_training_32` else, unless the channels come last
-in 16 bits or tf32; depthwise convolutions take it always.
+long as one in two. Depthwise convolutions in 32 bits run in a kernel of PyTorch's own, which
+reaches a small share of the peak (`depthwise`). a is `arithmetic` times `attention` in 16 bits.
+Unaligned are products in 16 bits with rows of an odd number, such as 50,257 words, for which
+NVIDIA's tensor cores take `unaligned` times as long: u is `arithmetic` times what that is more
+than 1. `again` is 1 but in training: `convolution_training` in 16 bits and
+`convolution_training_32` else, unless the channels come last in 16 bits or tf32; depthwise
+convolutions take it always.
 
-torch.compile divides the launches and the bytes of all that is no product by `compiled`, and writes
-kernels of its own for what a single thread would compute one after the other.
+In the precision "default", which is what PyTorch does without being asked, convolutions are in tf32
+where a card has it, and products in fp32.
+
+torch.compile divides the launches and the bytes of all that is no product by `compiled`. A product,
+convolution or attention is still launched by itself, and what a step needs once it needs all the
+same.
 
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
@@ -31,7 +35,7 @@ s is 1 from `step_kernels` kernels on. No step of fewer was published at a small
 host limits it. It is given the seconds for each kernel of one with `step_kernels`, as an
 assumption: s is kernels / step_kernels.
 
-The numbers are in step_time.json, each with what it was fitted on, beside the measured error.
+The numbers are in step_time.json, each with what it was fitted on.
 """
 
 import json
@@ -119,31 +123,18 @@ def numbers() -> dict[str, float]:
     return {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
 
 
-OLD = ("P100", "V100", "T4", "A100", "A10", "A40", "RTX A6000", "RTX 2080", "RTX 30", "TPU")
-
-
-def cloud_host(device: str | None = None) -> Host:
+def cloud_host(chip: Chip | None = None) -> Host:
     """Return the host that stands for those of clouds: one of 2021 beside a chip of that time.
 
     Args:
-        device: the chip's name, or None for the host of 2021.
+        chip: that it serves, or None for the host of 2021.
     """
     known = numbers()
-    if device is None or device.startswith(OLD):
+    if chip is None or chip.old_host:
         source = f"fitted on {fitted()['numbers']['launch_s']['fitted_on']}"
         return Host(known["step_s"], known["launch_s"], source)
     slower = known["launch_s"] / known["launch_new_s"]
     return Host(known["step_s"] / slower, known["launch_new_s"], "assumed for chips since 2022")
-
-
-def fastest_host() -> Host:
-    """Return a fast host of today, the lower end of what hosts need."""
-    return Host(0.0, numbers()["fastest_launch_s"], "the fastest that was seen")
-
-
-def slowest_host() -> Host:
-    """Return the upper end of what hosts need: those of 2021."""
-    return cloud_host()
 
 
 def step_time(
@@ -162,13 +153,18 @@ def step_time(
     """
     if chip.vendor != "NVIDIA":  # nothing is known of odd sizes there
         work = replace(work, unaligned=0.0)
+    products = convolutions = chip.at(work.precision)
+    if products == "default":
+        products, convolutions = "fp32", "tf32" if "tf32" in chip.peaks else "fp32"
     return seconds(
         work,
-        peak=chip.peak(work.precision) * chip.achieved(work.precision),
+        peak=chip.peak(products) * chip.achieved(products),
+        convolution_peak=chip.peak(convolutions) * chip.achieved(convolutions),
+        plain_peak=chip.peaks.get("fp32", 0.0) * 1e12 or chip.peak(products),
+        winograd=convolutions == "fp32",
         bandwidth=chip.bandwidth_gb_per_s * 1e9,
         numbers=numbers(),
-        host=host or cloud_host(chip.name),
-        new_attention="bf16" in chip.peaks,
+        host=host or cloud_host(chip),
         one_launch=chip.vendor == "Google",  # XLA makes one program of a step
         compiled=compiled,
     )
@@ -178,47 +174,59 @@ def seconds(
     work: Work,
     *,
     peak: float,
+    convolution_peak: float,
+    plain_peak: float,
+    winograd: bool,
     bandwidth: float,
     numbers: Mapping[str, float],
     host: Host,
     one_launch: bool = False,
-    new_attention: bool = True,
     compiled: bool = False,
 ) -> StepTime:
     """Return the time of a step: the model itself, numbers in and seconds out.
 
     Args:
-        peak: arithmetic operations a second that matrix products achieve.
-        bandwidth: bytes a second, of the data sheet.
+        peak: arithmetic operations per second that matrix products achieve.
+        convolution_peak: the same of convolutions.
+        plain_peak: of the data sheet, in fp32, outside tensor cores.
+        winograd: whether convolutions may save multiplications.
+        bandwidth: bytes per second, of the data sheet.
         numbers: the fitted ones, by name.
         host: what launches the kernels.
         one_launch: whether all kernels are launched as one program.
-        new_attention: whether the chip runs the fused attention of chips with bf16.
         compiled: whether torch.compile is used.
     """
     half = work.precision in ("fp16", "bf16")
-    per_conv = numbers["convolution_fp32" if work.precision == "fp32" else "arithmetic"]
-    calculated = numbers["arithmetic"] * (work.matrix.flops + work.recurrent.flops)
-    slower = numbers["attention" if new_attention else "attention_old"] if half else 1.0
-    calculated += numbers["arithmetic"] * slower * work.attention.flops
+    per_flop = numbers["arithmetic"]
+    products = work.matrix.flops + work.recurrent.flops + work.other.flops
+    products += (numbers["attention"] if half else 1.0) * work.attention.flops
     if half:
-        calculated += numbers["arithmetic"] * (numbers["unaligned"] - 1) * work.unaligned
-    calculated += numbers["arithmetic"] * work.other.flops
-    calculated += per_conv * (work.convolution.flops + work.depthwise.flops)
-    calculated += numbers["arithmetic"] * numbers["convolution3d"] * work.convolution3d.flops
+        products += (numbers["unaligned"] - 1) * work.unaligned
+    per_convolution = numbers["convolution_fp32"] if winograd else per_flop
+    flops = per_convolution * work.convolution.flops
+    flops += per_flop * numbers["convolution3d"] * work.convolution3d.flops
+    if half:
+        flops += per_flop * work.depthwise.flops
+    arithmetic_s = per_flop * products / peak + flops / convolution_peak
+    if not half:
+        arithmetic_s += work.depthwise.flops / (numbers["depthwise"] * plain_peak)
     gain = numbers["compiled_training" if work.training else "compiled"] if compiled else 1.0
-    products = work.matrix.bytes_moved + work.attention.bytes_moved + work.recurrent.bytes_moved
-    moved = numbers["memory"] * (products + work.other.bytes_moved / gain)
-    of_convolutions = min(bandwidth, numbers["convolution_gb_per_s"] * 1e9)
-    launches = 1 if one_launch else work.kernels
-    own_kernels = compiled or one_launch
-    waiting = 0.0 if own_kernels else numbers["serial_s"] * work.serial
+    others = work.other
+    kept = work.bytes_moved - others.bytes_moved - _of_convolutions(work)
+    moved = numbers["memory"] * (kept + others.bytes_moved / gain)
+    moved += _convolution_bytes(work, numbers)
+    launches = 1.0 if one_launch else work.kernels - others.kernels + others.kernels / gain
     share = 1.0 if one_launch else min(1.0, max(1, work.kernels) / numbers["step_kernels"])
     return StepTime(
-        launch_s=(share * host.step_s + host.launch_s * launches) / gain,
-        memory_s=moved / bandwidth + _convolution_bytes(work, numbers) / of_convolutions + waiting,
-        arithmetic_s=calculated / peak,
+        launch_s=share * host.step_s + host.launch_s * launches,
+        memory_s=moved / bandwidth,
+        arithmetic_s=arithmetic_s,
     )
+
+
+def _of_convolutions(work: Work) -> float:
+    kinds = work.convolution, work.depthwise, work.convolution3d
+    return sum(sums.bytes_moved for sums in kinds)
 
 
 def _convolution_bytes(work: Work, numbers: Mapping[str, float]) -> float:

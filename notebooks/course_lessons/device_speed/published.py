@@ -2,9 +2,9 @@
 
 import pandas as pd
 
+from course_lessons.evidence.published import published
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
-from course_tools.estimate.time.published import published
 
 # Images per second that ResNet-50 classifies in 32 bits (224 x 224 pixels), by the batch.
 # T4: column "Throughput Avg" of NVIDIA/DeepLearningExamples at 729963d (BSD-3-Clause),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from course_tools.estimate.estimate_job import estimate
+from course_tools.estimate.network import estimate
 from course_utils.devices import Device, pick_device
 from course_utils.text import format_seconds, text_table, wrapped
 from course_utils.timing import time_call

@@ -3,7 +3,7 @@
 from matplotlib.patches import Rectangle
 
 from course_lessons.boxes import DARK, draw_arrow, draw_box, draw_canvas
-from course_tools.estimate.time.published import published
+from course_lessons.evidence.published import published
 from course_tools.figures import BLUE, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
 
 FORMATS = {"fp16": "16 bits\n(mixed precision)", "tf32": "TF32"}

@@ -141,13 +141,16 @@ def shard(network, mesh, half):
     for module in network.modules():
         if isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict)):
             layers += module.children()
+        elif hasattr(module, "running_mean"):
+            layers.append(module)  # batch normalization keeps its 32 bits
     uses = Counter(each for _, each in network.named_parameters(remove_duplicate=False))
-    inner = MixedPrecisionPolicy(half, reduce_dtype=torch.float32)
+    inner, exact = MixedPrecisionPolicy(half, torch.float32), MixedPrecisionPolicy()
     for layer in reversed(layers):
         runs = type(layer).forward is not nn.Module.forward  # a list does not
         used = max((uses[each] for each in layer.parameters()), default=2)
         if runs and used < 2 and not isinstance(layer, FSDPModule):
-            fully_shard(layer, mesh=mesh, mp_policy=inner)
+            policy = exact if hasattr(layer, "running_mean") else inner
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
     outer = MixedPrecisionPolicy(half, torch.float32, output_dtype=torch.float32)
     fully_shard(network, mesh=mesh, mp_policy=outer)  # what is left
 

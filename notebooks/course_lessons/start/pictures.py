@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from course_tools.estimate.time.published import Speed, published
+from course_lessons.evidence.published import Speed, published
 from course_tools.figures import BLUE, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 from course_utils.timing import Timing

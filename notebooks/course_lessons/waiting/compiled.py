@@ -4,7 +4,7 @@ import statistics
 
 import pandas as pd
 
-from course_tools.estimate.time.published import published
+from course_lessons.evidence.published import published
 
 # A family's networks are those whose name begins in one of these ways.
 FAMILIES = {

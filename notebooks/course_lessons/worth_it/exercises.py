@@ -4,9 +4,10 @@ from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote
-from course_tools.estimate.money.advice import in_one_currency
-from course_tools.estimate.result import Estimate
-from course_tools.estimate.row import Row, span
+from course_tools.estimate.advice import in_one_currency
+from course_tools.estimate.answer import Answer
+from course_tools.estimate.answers import Answers
+from course_tools.estimate.words import span
 
 
 @exercise(
@@ -34,8 +35,8 @@ def rent(answer: Any) -> Mistakes:
     given = answer()
     expect_pair(given, "the estimate and the name of a device")
     found, name = given
-    expect(found, Estimate, "what `estimate` returned")
-    deadline = found.question.deadline_hours
+    expect(found, Answers, "what `estimate` returned")
+    deadline = found.deadline_hours
     yield deadline is None, "Your estimate has no deadline. Pass deadline_hours= to `estimate`."
     priced = in_one_currency(found.rows)
     yield len(priced) < 2, "Compare at least two devices with a price: pass prices= for them."
@@ -56,7 +57,7 @@ def rent(answer: Any) -> Mistakes:
     yield less, f"By the estimate {best_name} costs less, and is in time with its whole interval."
 
 
-def _row(found: Estimate, name: Any) -> Row | None:
+def _row(found: Answers, name: Any) -> Answer | None:
     """Return the row of a device by any name that `estimate` takes, or by a part of its name."""
     try:
         return found[name]
@@ -65,8 +66,8 @@ def _row(found: Estimate, name: Any) -> Row | None:
         return next((row for row in found.rows if part in row.name.casefold()), None)
 
 
-def _the(row: Row) -> str:
-    return f"the {row.device}" if row.parts else "your own machine"
+def _the(row: Answer) -> str:
+    return f"the {row.device}" if row.machine else "your own machine"
 
 
 def _text(hours: float) -> str:

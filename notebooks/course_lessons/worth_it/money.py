@@ -19,9 +19,10 @@ from matplotlib.transforms import Bbox
 from course_lessons.data.models import ResNet50
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
 from course_tools.estimate import estimate
-from course_tools.estimate.money.advice import choose, in_one_currency, listed
-from course_tools.estimate.result import Estimate
-from course_tools.estimate.row import CENT, Row, amount_text, span
+from course_tools.estimate.advice import choose, in_one_currency
+from course_tools.estimate.answer import Answer
+from course_tools.estimate.answers import Answers
+from course_tools.estimate.words import CENT, amount_text, listed, span
 from course_tools.figures import (
     BLUE,
     GREEN,
@@ -70,7 +71,7 @@ def draw_imagenet() -> Picture:
     return draw_money(found)
 
 
-def draw_money(found: Estimate) -> Picture:
+def draw_money(found: Answers) -> Picture:
     """Draw time against money for each device that has a price, with the interval of both.
 
     A marker is full where the whole interval is in time. What is free stands at the left, less than
@@ -88,7 +89,7 @@ def draw_money(found: Estimate) -> Picture:
     axes.set(xscale="log", yscale="log")
     least = min((_amounts(row)[0] for row in rows if row.cost), default=CENT)
     free = least / 3  # a logarithmic axis has no place for nothing
-    deadline = found.question.deadline_hours
+    deadline = found.deadline_hours
     for row in rows:
         _draw(axes, row, _state(row, deadline), free)
     axes.margins(0.15)
@@ -101,9 +102,9 @@ def draw_money(found: Estimate) -> Picture:
     return picture(axes, f"{title}. Time against money, and whether it fits. {said}.")
 
 
-def _title(found: Estimate) -> str:
+def _title(found: Answers) -> str:
     """Return which device `found.answer` recommends, and why."""
-    deadline = found.question.deadline_hours
+    deadline = found.deadline_hours
     row, why, _ = choose(found.rows, deadline, found.free)
     if row is None:
         return "It fits none of them"
@@ -114,7 +115,7 @@ def _title(found: Estimate) -> str:
     }
     if why in starts:
         return title_of(row.name, before=starts[why])
-    if not row.parts:
+    if not row.machine:
         return "Stay on your own machine"
     if why == "small":
         return "A small job: try your own CPU first"
@@ -128,28 +129,28 @@ def _title(found: Estimate) -> str:
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 
 
-def _state(row: Row, deadline_hours: float | None) -> str:
+def _state(row: Answer, deadline_hours: float | None) -> str:
     """Return what the picture says of a device: one of `LOOKS`."""
     if row.fits is False:
         return "does not fit"
     if deadline_hours is not None and row.hours_interval[1] > deadline_hours:
         return "may be late"
-    return "in time" if row.parts else "your own machine"
+    return "in time" if row.machine else "your own machine"
 
 
-def _amounts(row: Row) -> tuple[float, float, float]:
+def _amounts(row: Answer) -> tuple[float, float, float]:
     """Return the low, middle and high amount of money, at least a cent."""
     low, high = row.cost_interval or (0.0, 0.0)
     return max(low, CENT), max(row.cost or 0.0, CENT), max(high, CENT)
 
 
-def _place(row: Row, free: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _place(row: Answer, free: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the low, middle and high amount, and the same of the hours."""
     low, high = row.hours_interval
     return _amounts(row) if row.cost else (free, free, free), (low, row.hours, high)
 
 
-def _draw(axes: Axes, row: Row, state: str, free: float) -> None:
+def _draw(axes: Axes, row: Answer, state: str, free: float) -> None:
     (cheap, amount, dear), (low, hours, high) = _place(row, free)
     look = LOOKS[state]
     bar: Any = {"color": look["color"], "alpha": 0.35, "linewidth": 8, "solid_capstyle": "round"}
@@ -157,10 +158,10 @@ def _draw(axes: Axes, row: Row, state: str, free: float) -> None:
     axes.plot([amount], [hours], markersize=14, markeredgewidth=3, **look)
 
 
-def _notes(axes: Axes, found: Estimate, rows: Sequence[Row]) -> list[str]:
+def _notes(axes: Axes, found: Answers, rows: Sequence[Answer]) -> list[str]:
     """Draw the deadline, and return in lines what has to be known beside the axes."""
     notes = []
-    deadline = found.question.deadline_hours
+    deadline = found.deadline_hours
     if deadline:
         text = f"deadline of {deadline:g} hour{'s' * (deadline != 1)}"
         soonest = min(row.hours_interval[0] for row in rows)
@@ -176,7 +177,7 @@ def _notes(axes: Axes, found: Estimate, rows: Sequence[Row]) -> list[str]:
     return [label_text(line, NOTE) for line in notes]
 
 
-def _draw_ticks(axes: Axes, rows: Sequence[Row], least: float, free: float) -> None:
+def _draw_ticks(axes: Axes, rows: Sequence[Answer], least: float, free: float) -> None:
     currency = next((row.currency for row in rows if row.cost), None) or "$"
     amounts = [amount for amount in _round_numbers(*axes.get_xlim()) if amount > 0.99 * least]
     if any(row.cost == 0 for row in rows):
@@ -230,7 +231,7 @@ def _draw_legend(axes: Axes, states: set[str]) -> None:
 
 
 def _write_names(
-    axes: Axes, rows: Sequence[Row], deadline_hours: float | None, free: float
+    axes: Axes, rows: Sequence[Answer], deadline_hours: float | None, free: float
 ) -> None:
     """Write each name beside its marker, where it covers least of what is drawn."""
     figure: Any = axes.figure
@@ -255,7 +256,7 @@ def _write_names(
                 text.remove()
 
 
-def _write_name(axes: Axes, row: Row, state: str, free: float, place: tuple[int, int]) -> Text:
+def _write_name(axes: Axes, row: Answer, state: str, free: float, place: tuple[int, int]) -> Text:
     (_, amount, _), (_, hours, _) = _place(row, free)
     name = f"{row.name}: {state}" if row.fits is False else row.name
     return axes.annotate(
@@ -270,7 +271,7 @@ def _write_name(axes: Axes, row: Row, state: str, free: float, place: tuple[int,
     )
 
 
-def _boxes(axes: Axes, row: Row, free: float) -> list[Bbox]:
+def _boxes(axes: Axes, row: Answer, free: float) -> list[Bbox]:
     """Return the pixels of a bar, in pieces because it rises, and of its marker."""
     (cheap, amount, dear), (low, hours, high) = _place(row, free)
     points = [(cheap, low), (amount, hours), (dear, high)]

@@ -643,29 +643,6 @@ class Images(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("mode", "last", "serial"),
-    [("bilinear", False, 4 * 6), ("bilinear", True, 0), ("nearest", False, 0)],
-)
-def test_interpolation_with_the_channels_first_goes_over_them_one_by_one(mode, last, serial):
-    # PyTorch's upsample_bilinear2d_out_frame has one thread for each pixel of the result, and in it
-    # a loop over images and channels; with the channels last, and in other modes, it has none.
-    layout = torch.channels_last if last else torch.contiguous_format
-    images = torch.empty(4, 6, 7, 7).to(memory_format=layout)
-    twice = nn.Upsample(scale_factor=2, mode=mode)
-
-    class Model(nn.Module):
-        def forward(self, x):
-            return twice(x.to(memory_format=layout))
-
-    work = count_work(Model(), images, precision="fp16", training=False)
-    assert work.serial == serial
-    t4, rest = find_chip("T4"), dataclasses.replace(work, serial=0)
-    waiting_s = step_time(work, t4).memory_s - step_time(rest, t4).memory_s
-    assert waiting_s == pytest.approx(serial * 3.03e-7)
-    assert step_time(work, t4, compiled=True) == step_time(rest, t4, compiled=True)
-
-
-@pytest.mark.parametrize(
     ("words", "precision", "aligned"),
     [(257, "bf16", False), (258, "bf16", True), (257, "tf32", True)],
 )

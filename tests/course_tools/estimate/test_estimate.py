@@ -4,34 +4,42 @@ that is called.
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 import torch
+from start_python import python
 from torch import nn
 
 from course_tools.estimate import Chip, Job, Machine, estimate
-from course_tools.estimate.__main__ import main
+from course_tools.estimate.advice import (
+    advice,
+    told_apart,
+)
+from course_tools.estimate.answer import Answer
 from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
-from course_tools.estimate.money.advice import (
-    advice,
-    told_apart,
-)
-from course_tools.estimate.money.prices import Price, read_prices
-from course_tools.estimate.row import Row, money, span
+from course_tools.estimate.prices import Price, read_prices
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
 from course_tools.estimate.time.step_time import Host, StepTime, fitted, step_time
+from course_tools.estimate.words import span
 
 X = torch.empty(1, 16)
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def plain(found):
+    """Return what is shown, without the breaks of its lines."""
+    return one_line(repr(found))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,8 @@ def test_a_job_and_machines_say_what_the_keywords_say(model):
         model,
         X,
         Job(batch=64, samples=10**6),
-        devices=["2 x T4", Machine("A100", 8, link="Ethernet 10G", price_per_hour=1.5)],
+        devices=["2 x T4", Machine("A100", 8, link="Ethernet 10G")],
+        prices={"A100": 1.5},
     )
     assert [row.name for row in grouped.rows] == ["2 x T4", "8 x A100 80GB"]
     asked = {"batch": 64, "samples": 10**6}
@@ -85,6 +94,8 @@ def test_a_job_and_machines_say_what_the_keywords_say(model):
         ({"job": Job(), "samples": 3}, "pass samples to the Job"),
         ({"job": 64}, "is a Job, but got 64"),
         ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
+        ({"devices": 5}, "devices is a list of names"),
+        ({"prices": {"T4": 1e308}}, "less than a billion"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_by_name(model, asked, message):
@@ -150,7 +161,7 @@ def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(an
 
 def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
     assert answer["TPU v5e"].factor > 2.5
-    assert not answer["TPU v5e"].evidence.checked and "unchecked" in repr(answer)
+    assert not answer["TPU v5e"].evidence.checked and "unchecked" in plain(answer)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +171,9 @@ def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
 def test_sizes_that_tensor_cores_do_not_like_are_named(words, precision, said):
     x = torch.empty(1, 64)
     found = estimate(nn.Linear(64, words), x, batch=8, devices=["A100"], precision=precision)
-    assert ("round such sizes up" in found.details()) == bool(said) and said in found.details()
+    assert ("round such sizes up" in one_line(found.details())) == bool(said) and said in one_line(
+        found.details()
+    )
 
 
 def test_details_say_which_device_a_reason_and_a_host_belong_to():
@@ -186,7 +199,9 @@ def test_a_thousand_samples_have_a_price():
     found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
     row = found.rows[0]
     each = row.long_cells()[4].removesuffix(" $")
-    assert float(each) == pytest.approx(row.cost / 2, rel=0.05) and f"{each} $" in found.details()
+    assert float(each) == pytest.approx(row.cost / 2, rel=0.05) and f"{each} $" in one_line(
+        found.details()
+    )
     cheap = replace(row, price=replace(row.price, per_hour=1e-3))
     assert cheap.long_cells()[4] == "< 0.0001 $"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
@@ -198,17 +213,13 @@ def test_what_was_not_compared_widens_the_interval():
         return estimate(net, x, batch=4096, devices=[device], **asked).rows[0]
 
     image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
-    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
-    assert row(*image, "A100").evidence.checked and not row(*image, "H100").evidence.checked
-    assert row(*image, "H100").factor > row(*image, "A100").factor
-    assert row(*words, "A100").evidence.checked
-    volume = nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32)
-    once, never = row(*volume, "V100", precision="fp32"), row(*volume, "A100")
-    assert not once.evidence.checked and "1 measurement of" in once.evidence.reasons[0]
-    assert never.factor > once.factor and not never.evidence.checked
-    video = nn.Sequential(nn.Conv1d(3, 8, 3), nn.LSTM(30, 8, batch_first=True))
-    unknown = row(video, torch.empty(1, 3, 32), "A100", precision="fp32")
-    assert unknown.factor > 1.5 and not unknown.evidence.checked
+    known, near, far = (row(*image, card) for card in ("A100", "A100 40GB", "H100"))
+    assert known.checked and near.checked and not far.checked
+    assert known.factor == pytest.approx(near.factor, rel=0.02) and known.factor < far.factor
+    volume = row(nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32), "A100")
+    assert volume.factor > known.factor and not volume.checked
+    compiled = row(*image, "A100", compiled=True)
+    assert compiled.factor > known.factor and not compiled.checked
 
 
 def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
@@ -217,7 +228,7 @@ def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
     first = estimate(net, x, **asked)
     last = estimate(net.to(memory_format=torch.channels_last), x, **asked)
     assert last.rows[0].hours < first.rows[0].hours
-    assert "channels last" in repr(last) and "channels first" in repr(first)
+    assert "channels last" in plain(last) and "channels first" in plain(first)
     told = estimate(nn.Conv2d(64, 64, 3), x, channels_last=True, **asked)
     assert told.rows[0].hours == last.rows[0].hours
 
@@ -230,17 +241,60 @@ def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
     assert compiled.device_s == plain.device_s
     plain, compiled = (step_time(rest, chip, compiled=c) for c in (False, True))
     assert compiled.device_s == pytest.approx(plain.device_s / 4)
-    assert compiled.launch_s == pytest.approx(plain.launch_s / 4)
+    known = fitted()["numbers"]
+    launches = known["launch_s"]["value"] * 1000
+    # guards and the loop cost a step's seconds, compiled or not
+    assert plain.launch_s - compiled.launch_s == pytest.approx(0.75 * launches)
 
 
-def test_both_ends_of_what_hosts_need_are_in_the_interval_of_a_step_that_launches_limit():
+def test_what_hosts_need_is_a_range_of_its_own_and_wider_upwards_in_training():
     small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
-    for card in ("A100", "RTX 4090"):
-        row = estimate(small, torch.empty(1, 8), devices=[card], training=False).rows[0]
-        kernels = count_work(small, torch.empty(1, 8), training=False).kernels
-        low, high = row.step_s / row.factor, row.step_s * row.evidence.upper
-        assert row.limit == "launches" and low <= 8e-6 * kernels <= 30e-6 * kernels <= high
-        assert "8 to 30 microseconds" in repr(row.evidence)
+    ends = {}
+    for training in (False, True):
+        row = estimate(small, torch.empty(1, 8), devices=["A100"], training=training).rows[0]
+        assert row.limit == "launches" and not row.checked
+        ends[training] = (row.factor, row.evidence.upper)
+    # measured / estimated of published steps that launches limit: 1/1.6 to 1.6, and 0.93 to 2.1
+    assert ends[False] == pytest.approx((1.6, 1.6), rel=0.02)
+    assert ends[True] == pytest.approx((1.5, 1.9), rel=0.02)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "default", "bf16"])
+def test_depthwise_convolutions_are_slow_in_32_bits_alone(precision):
+    # sail-sg/inceptionnext: 1.2 to 5.5 TFLOP/s on an A100, whose peak in fp32 is 19.5
+    net = nn.Conv2d(512, 512, 7, padding=3, groups=512)
+    found = estimate(
+        net,
+        torch.empty(1, 512, 56, 56),
+        batch=128,
+        devices=["A100"],
+        precision=precision,
+        training=False,
+    )
+    rate = found.work.depthwise.flops / found.rows[0].parts.arithmetic_s
+    assert (1.2e12 < rate < 5.5e12) == (precision != "bf16")
+
+
+def test_pytorchs_own_precision_has_convolutions_in_tf32_and_products_in_fp32():
+    conv, image = nn.Conv2d(64, 64, 3), torch.empty(1, 64, 56, 56)
+    product, row = nn.Linear(4096, 4096), torch.empty(1, 4096)
+
+    def seconds(net, x, card, precision):
+        asked = {"batch": 1024, "precision": precision, "training": False}
+        return estimate(net, x, devices=[card], **asked).rows[0].step_s
+
+    assert seconds(conv, image, "A100", "default") == seconds(conv, image, "A100", "tf32")
+    assert seconds(product, row, "A100", "default") == seconds(product, row, "A100", "fp32")
+    for net, x in ((conv, image), (product, row)):  # which has no tf32
+        assert seconds(net, x, "V100", "default") == seconds(net, x, "V100", "fp32")
+
+
+def test_a_transformer_in_16_bits_on_a_v100_is_unchecked_and_wide_upwards():
+    # MAE's ViT-L took 2.6 times as long as estimated there, and DINO 2.3 to 4.3
+    layer = nn.TransformerEncoderLayer(256, 4, batch_first=True)
+    net = nn.Sequential(nn.Conv2d(3, 256, 16, 16), nn.Flatten(2), nn.Linear(196, 256), layer)
+    rows = estimate(net, torch.empty(1, 3, 224, 224), batch=256, devices=["V100", "A100"]).rows
+    assert rows[0].evidence.upper > 2.5 > rows[1].evidence.upper and not rows[0].checked
 
 
 def test_two_gaming_cards_without_peer_to_peer_gain_less_than_two_of_a_data_centre():
@@ -298,7 +352,7 @@ def test_a_sample_of_a_graph_network_is_a_graph_and_a_batch_is_one_large_graph()
     joined = nodes.repeat(8, 1), edges.repeat(1, 8)
     assert eight.work.flops == estimate(Graph(), joined, devices=["T4"]).work.flops
     assert eight.work.flops == 8 * one.work.flops
-    assert "a graph of 1,000 nodes and 5,000 edges" in repr(one).replace("whole ", "")
+    assert "a graph of 1,000 nodes and 5,000 edges" in plain(one).replace("whole ", "")
 
 
 class Named(nn.Module):
@@ -342,10 +396,14 @@ def test_the_optimizer_updates_what_has_a_gradient():
 
 @pytest.mark.parametrize(
     "name",
-    ["3090", "2080 Ti", "4070", "5060", "RTX 6000 Ada", "A100 PCIe", "GH200", "B300", "PRO 6000"],
+    [
+        *("3090", "2080 Ti", "4070", "5060", "RTX 6000 Ada", "A100 PCIe", "GH200", "B300"),
+        *("PRO 6000", "3060 Ti", "4060 Ti", "4070 Ti", "5070 Ti", "5080", "3080 Ti", "GTX 1080 Ti"),
+        *("RTX 4060 Laptop GPU", "A5000", "A4000", "A30", "L40", "M2 Pro", "M4", "DGX Spark"),
+    ],
 )
 def test_cards_are_found_by_what_people_type(name):
-    assert name.replace(" ", "") in find_chip(name).name.replace(" ", "")
+    assert name.replace(" GPU", "").replace(" ", "") in find_chip(name).name.replace(" ", "")
 
 
 def test_a_chip_of_your_own_is_one_line(model):
@@ -380,7 +438,10 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
 
 @pytest.mark.parametrize("name", ["nonsense", "cpu"])
 def test_what_is_like_no_chip_is_answered_with_the_way_to_list_them(name):
-    with pytest.raises(ValueError, match=rf"unknown chip '{name}'. `python -m .*--help` lists all"):
+    with pytest.raises(
+        ValueError,
+        match=rf"unknown chip '{name}'.*--help` lists all. For a card of your own pass Chip\(",
+    ):
         find_chip(name)
 
 
@@ -399,14 +460,14 @@ def test_where_no_chip_is_named_those_without_the_precision_are_left_out(model, 
     found = estimate(model, X, precision=precision)
     names = [row.device for row in found.rows]
     assert "T4" not in names and "A100 80GB" in names and "RTX 5090" in names
-    assert f"the T4, which has no {precision}, takes no part" in repr(found)
-    assert "T4" in repr(estimate(model, X)) and "not wanted" not in repr(estimate(model, X))
+    assert f"the T4, which has no {precision}, takes no part" in plain(found)
+    assert "T4" in [row.device for row in estimate(model, X).rows]
 
 
 def test_examples_in_dollars_do_not_stand_beside_prices_in_another_currency(model):
     found = estimate(model, X, devices=["T4", "A100"], prices={"T4": 100}, currency="JPY")
     assert found["T4"].price.currency == "JPY" and found["A100"].price is None
-    assert "$" not in repr(found) + found.details()
+    assert "$" not in plain(found) + one_line(found.details())
 
 
 @pytest.mark.parametrize(("optimizer", "moved"), [("sgd", 12), ("momentum", 20), ("adamw", 28)])
@@ -418,13 +479,13 @@ def test_the_update_moves_what_the_optimizer_reads_and_writes(optimizer, moved):
     difference = adam.work.bytes_moved - found.work.bytes_moved
     assert difference == (28 - moved) * 4096**2
     assert (found.rows[0].step_s < adam.rows[0].step_s) == (moved < 28)
-    assert f"estimated with {optimizer}; with Adam, " in found.details()
-    assert "estimated with Adam; " in adam.details() and "Assumed" not in repr(adam)
+    assert f"estimated with {optimizer}; with Adam, " in one_line(found.details())
+    assert "estimated with Adam; " in one_line(adam.details()) and "Assumed" not in plain(adam)
 
 
 def test_an_optimizer_whose_update_is_not_known_is_counted_as_adam_and_the_result_says_so(model):
     found = estimate(model, X, devices=["T4"], optimizer=torch.optim.RMSprop)
-    assert "Assumed: the update of RMSprop takes as long as Adam's." in repr(found)
+    assert "Assumed: the update of RMSprop takes as long as Adam's." in plain(found)
     assert found.work.ops[-1].bytes_moved == estimate(model, X).work.ops[-1].bytes_moved
 
 
@@ -473,14 +534,13 @@ def test_times_are_in_the_units_that_a_person_uses(seconds, words):
 def test_amounts_of_money_are_never_written_as_nothing(low, high, currency, words):
     middle, factor = (low * high) ** 0.5, (high / low) ** 0.5
     row = row_of("T4", 1, middle, factor=factor, currency=currency)
-    assert money(row) == words
+    assert row.cost_text() == words
 
 
 def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
     own = device == "this machine"
-    return Row(
-        device=device,
-        count=1,
+    return Answer(
+        machine=None if own else Machine(Chip(device, 100, 900, 16)),
         precision="bf16",
         step_s=1.0,
         batch=1,
@@ -569,28 +629,25 @@ def test_only_what_was_compared_is_called_checked():
     words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
     asked = {"batch": 4096, "devices": ["MI210", "MI300X", "A100"]}
     full = estimate(*words, precision="fp32", **asked)
-    assert [row.checked for row in full.rows] == [True, False, True]
-    assert full["MI300X"].factor > full["MI210"].factor
+    assert [row.checked for row in full.rows] == [False, False, True]
     half = estimate(*words, **asked)
     assert [row.checked for row in half.rows] == [False, False, True]
-    several = estimate(*words, precision="fp32", batch=4096, devices=["A100"], count=8)
-    assert not several.rows[0].checked and "unchecked" in repr(several)
-    assert "several together were not checked" in repr(several)
 
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
     row = row_of("T4", 1, 1.0)
-    full = replace(row, needed_bytes=15e9, capacity_bytes=16e9)
+    full = replace(row, needed_bytes=0.95 * row.capacity_bytes)
     cells = [one.cells()[3] for one in (full, replace(full, needed_bytes=9e9))]
     assert cells == ["just", "yes"] and row_of("this machine", 1, 0).cells()[3] == "yes"
 
 
-def test_the_result_says_what_is_not_counted_and_links_to_the_page(model, monkeypatch):
-    plain = repr(estimate(model, X, devices=["T4"]))
-    assert "The loss is not counted" in plain and "http" not in plain
-    monkeypatch.setenv("COURSE_PAGE", "https://example.org/page.html")
+def test_the_result_says_what_is_not_counted_and_links_to_the_page(model):
+    assert "The loss is not counted" in plain(estimate(model, X, devices=["T4"]))
     given = estimate(model, X, devices=["T4"], loss=lambda out: out.mean())
-    assert "loss is not" not in repr(given) and "https://example.org/page.html#" in repr(given)
+    assert "loss is not" not in plain(given)
+    assert given.page_link("https://example.org/page.html").startswith(
+        "https://example.org/page.html#own="
+    )
 
 
 def test_one_call_answers_time_and_memory(model):
@@ -631,15 +688,15 @@ def test_each_row_says_whether_it_fits_as_estimate_memory_does():
     )
     memory = {name: estimate_memory(wide, x, batch=64, precision=name) for name in ("fp16", "bf16")}
     assert [row.fits for row in answer.rows] == [
-        memory["fp16"].fits("T4"),
-        memory["bf16"].fits("H100"),
+        memory["fp16"].fits_on("T4"),
+        memory["bf16"].fits_on("H100"),
         None,
     ]
     assert answer["T4"].fits is False and answer["H100 SXM"].fits
     assert answer["T4"].needed_bytes == pytest.approx(memory["fp16"].needed_bytes)
     assert (
-        "it needs" in repr(answer)
-        and "of 121" in answer.details()
+        "it needs" in plain(answer)
+        and "of 121" in one_line(answer.details())
         and answer.to_dict()["rows"][0]["fits"] is False
     )
     # What does not fit is not recommended, however cheap it is.
@@ -667,15 +724,16 @@ def test_the_result_is_a_table_json_and_safe_html(answer):
         saved["counted"]["matrix"]["flops"] == answer.work.flops and "ops" not in saved["counted"]
     )
     assert saved["rows"][0]["hours"] == answer["T4"].hours
+    name = "<script>alert(1)</script>"
     hostile = estimate(
         nn.Linear(2, 2),
         torch.empty(1, 2),
-        devices=["T4"],
+        devices=[Chip(name, 100, 900, 16)],
         this_machine=1.0,
-        prices={"this machine": 1},
+        prices={"this machine": 1, name: 2},
     )
     shown = hostile._repr_html_()
-    assert "<script" not in shown and "T4" in shown
+    assert "<script" not in shown and "&lt;script&gt;alert(1)" in shown
     assert shown.startswith('<div class="mathjax_ignore')  # two prices are no formula
 
 
@@ -784,7 +842,10 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
     [
         ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
         ({"devices": ["T4"], "precision": "bf16"}, "T4.*fp16, fp32"),
-        ({"devices": ["T4"], "precision": "fp8"}, "unknown precision 'fp8'. Pass one of amp, fp32"),
+        (
+            {"devices": ["T4"], "precision": "fp8"},
+            "unknown precision 'fp8'. Pass one of amp, default, fp32",
+        ),
         ({"deadline_hours": -3}, "deadline_hours must be a positive number.*-3"),
         ({"deadline_hours": float("nan")}, "deadline_hours.*nan"),
         ({"deadline_hours": "48"}, "deadline_hours.*'48'"),
@@ -847,69 +908,6 @@ def test_scaling_wants_a_training_and_numbers_of_devices():
             scaling(count_work(*layer), "A100", counts=counts)
 
 
-def test_the_command_line_answers_in_text_and_json(capsys):
-    asked = [
-        "torch.nn:Identity",
-        "--input",
-        "8",
-        "--inference",
-        "--devices",
-        "T4",
-        "--price",
-        "T4=0.35",
-    ]
-    assert main([*asked, "--compiled", "--optimizer", "sgd"]) == 0
-    said = capsys.readouterr().out
-    assert "your price" in said and "--this-machine" in said and "loss=" not in said
-    assert (
-        main([*asked, "--json"]) == 0
-        and json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
-    )
-
-
-def test_the_command_line_leaves_out_chips_without_the_precision_too(capsys):
-    asked = ["torch.nn:Identity", "--input", "8", "--inference", "--precision", "bf16"]
-    assert main(asked) == 0 and "the T4, which has no bf16" in capsys.readouterr().out
-
-
-def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "width_of_mine.py").write_text("WIDTH = 8")
-    text = "from torch.nn import Linear\nfrom width_of_mine import WIDTH\n"
-    text += "def make():\n    return Linear(WIDTH, WIDTH)"
-    (tmp_path / "model_of_mine.py").write_text(text)
-    asked = f"{tmp_path / 'model_of_mine.py'}:make", "--input", "8", "--devices", "T4"
-    assert main(asked) == 0 and "T4" in capsys.readouterr().out
-    assert (
-        main([f"{tmp_path / 'absent.py'}:make"]) == 2
-        and "there is no file" in capsys.readouterr().err
-    )
-
-
-def test_the_help_of_the_command_line_lists_every_chip_and_link(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "RTX PRO 6000 Max-Q" in said and "Ethernet 10G" in said
-
-
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (["nothing_like_it:make"], "nothing_like_it"),
-        (["torch.nn:Linear"], "torch.nn:Linear"),
-        (["builtins:dict"], "not a torch.nn.Module"),
-        (["torch.nn:Identity", "--price", "T4"], "'T4' is not a price. Write T4=0.35"),
-        (["torch.nn:Identity", "--devices", "T99"], "unknown chip"),
-    ],
-)
-def test_the_command_line_says_what_is_wrong(arguments, words, capsys):
-    assert main(arguments) == 2
-    assert words in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("text", "prices"),
     [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
@@ -930,7 +928,7 @@ def test_importing_the_package_costs_no_more_than_torch():
 from course_tools.estimate import Chip, estimate, estimate_memory
 print({"pandas", "matplotlib", "ipywidgets", "lightning", "torchvision", "PIL"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code, fresh=True)
     assert done.stdout == "set()\n", done.stderr
 
 

@@ -3,7 +3,6 @@ import inspect
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from start_python import python
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explain import Explanation, explain
@@ -265,7 +265,7 @@ def test_the_help_imports_neither_torch_nor_lightning():
         "try: runpy.run_module('course_tools.old_code', run_name='__main__')\n"
         "except SystemExit: print({'torch', 'lightning', 'parso'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python("-c", program, fresh=True)
     assert done.returncode == 0 and done.stdout.endswith("set()\n")
 
 
@@ -324,6 +324,7 @@ def old_names():
     return [name for name in ours if name != "lightning.pytorch.logging."]  # Python's own
 
 
+@pytest.mark.filterwarnings("ignore:In the future .np:FutureWarning")  # as NumPy says of np.str
 def test_an_outdated_name_is_really_gone_and_what_replaces_it_is_there():
     assert len(old_names()) > 50 and not [name for name in old_names() if is_there(name)]
     rows = [re.match(r"(torch|torchmetrics|lightning)(\.\w+)+", new) for new, _ in NAMES.values()]
@@ -385,6 +386,10 @@ def test_torch_refuses_the_device_names_and_the_pickled_model_that_are_reported(
     torch.save(torch.nn.Linear(2, 1), tmp_path / "model")
     with pytest.raises(Exception, match="Weights only load failed"):
         torch.load(tmp_path / "model")
+    (tmp_path / "pointer").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(Exception, match="Unsupported operand") as caught:
+        torch.load(tmp_path / "pointer")
+    assert "Git LFS" in explain(str(caught.value).replace("\n", " ")).findings[0].why
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")

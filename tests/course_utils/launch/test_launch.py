@@ -177,7 +177,7 @@ def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     assert epochs_in(out) == 1
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_other_strategy(
     launched, own, tmp_path, capsys
 ):

@@ -1,0 +1,194 @@
+"""The answer in words: which device, for how long and for what money."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from course_tools.estimate.answer import Answer
+from course_tools.estimate.free import cut_into_sessions, first_free, offer_of, sessions_text
+from course_tools.estimate.words import listed, span
+
+FREE_S = 600  # a job that takes so many seconds is not worth renting for
+MOST_GROUPS = 2  # that the answer names of those too close to call
+# A CPU has probably done a job in a minute if it has no more operations than that, and a card does
+# not take longer than two, even at the slow end, nor is it limited by its memory. The CPUs that
+# pytorch-image-models publishes (i7-12700H and i9-10940X, one image at a time in fp32) reach 110
+# GFLOP/s or more with nine in ten networks.
+SMALL_FLOPS, SMALL_S = 60 * 110e9, 120
+
+
+class Choice(NamedTuple):
+    """The device to take, and why.
+
+    Attributes:
+        row: the device, or None where the step fits none.
+        why: "free" where a free offer carries the job; "small" where one's own CPU probably does;
+            "minutes" where it is not worth renting for; "cheapest" or "fastest" of those whose
+            whole interval is in time (all of them, where there is no deadline); "perhaps" where no
+            such device is and this one has the best chance; "late" where none can be in time and
+            this one is the fastest.
+        cheaper: the cheapest device, where it costs less but only may be in time, or None.
+    """
+
+    row: Answer | None
+    why: str
+    cheaper: Answer | None = None
+
+
+def choose(
+    rows: Sequence[Answer], deadline_hours: float | None, free: Sequence[Answer] = ()
+) -> Choice:
+    """Choose a device: one's own if it needs minutes, then what is free, then what costs least.
+
+    What is rented is in time with its whole interval. Without a price that can be compared it is
+    the fastest one.
+
+    Args:
+        rows: the devices.
+        deadline_hours: when it must be done, or None.
+        free: the same job on what is free, in the order of preference.
+    """
+    able = [row for row in rows if row.fits is not False]
+    limit = math.inf if deadline_hours is None else deadline_hours
+    own = [row for row in able if row.machine is None]
+    for row in own:
+        if row.hours * 3600 <= FREE_S and row.hours_interval[1] <= limit:
+            return Choice(row, "cheapest")
+    if able and not own and _is_small(_fastest(able)):
+        return Choice(_fastest(able), "small")
+    offer = first_free(free, limit)
+    if offer and not any(_surely_faster(row, offer) for row in own):
+        return Choice(offer, "free")
+    if not able:
+        return Choice(None, "fits none")
+    quick = [row for row in able if row.hours_interval[1] <= min(limit, FREE_S / 3600)]
+    if quick and not own:
+        return Choice(_fastest(quick), "minutes")
+    in_time = [row for row in able if row.hours_interval[1] <= limit]
+    perhaps = [row for row in able if row.hours_interval[0] <= limit < row.hours_interval[1]]
+    if not in_time:
+        return Choice(_fastest(perhaps or able), "perhaps" if perhaps else "late")
+    priced = [row for row in in_one_currency(able) if row.hours_interval[0] <= limit]
+    priced.sort(key=lambda row: row.cost or 0.0)
+    sure = [row for row in priced if row.hours_interval[1] <= limit]
+    best = sure[0] if sure else _fastest(in_time)
+    cheaper = priced[0] if priced and priced[0] != best else None
+    return Choice(best, "cheapest" if sure else "fastest", cheaper)
+
+
+def _fastest(rows: Sequence[Answer]) -> Answer:
+    return min(rows, key=lambda row: row.hours)
+
+
+def _is_small(row: Answer) -> bool:
+    """Return whether a CPU has probably done the job in a minute too."""
+    known = row.flops is not None and row.flops <= SMALL_FLOPS
+    return known and row.limit != "memory" and row.hours_interval[1] * 3600 <= SMALL_S
+
+
+def in_one_currency(rows: Sequence[Answer]) -> list[Answer]:
+    """Return the rows whose prices can be compared: those in the user's own currency.
+
+    The examples are in dollars, so any other currency is the user's. What is free is so in all.
+    """
+    priced = [row for row in rows if row.price is not None]
+    others = [row.currency for row in priced if row.currency not in (None, "$")]
+    currency = others[0] if others else "$"
+    return [row for row in priced if row.currency == currency or row.cost == 0]
+
+
+def advice(
+    rows: Sequence[Answer], deadline_hours: float | None, free: Sequence[Answer] = ()
+) -> str:
+    """Return which device to take, in a sentence or two; `choose` says by what rule."""
+    row, why, cheaper = choose(rows, deadline_hours, free)
+    if row is None:
+        return "It fits none of these devices."
+    limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
+    if deadline_hours == 1:
+        limit = "your hour"
+    amounts, name = _amounts(row), _the(row)
+    if why == "late":
+        return f"None of them makes {limit}: the fastest is {name}, {amounts}."
+    if why == "perhaps":
+        return f"None makes {limit} with its whole interval. {_start(name)} may: {amounts}."
+    if why == "fastest":
+        if not limit:
+            return f"{_start(name)} is the fastest: {amounts}."
+        sentence = f"The whole interval of {name} is within {limit}: {amounts}."
+        if cheaper is None:
+            return sentence
+        return f"{sentence} {_start(_the(cheaper))} may miss them: {_amounts(cheaper)}."
+    if why == "free":
+        return _take_what_is_free(row, rows)
+    if why == "small":
+        return (
+            f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
+            f"measure a step on it and pass this_machine=."
+        )
+    if why == "minutes":
+        return (
+            f"The job is short: {name} takes {amounts}. Before you rent, measure a step on your "
+            f"own machine and pass this_machine=."
+        )
+    sentence = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
+    if cheaper:
+        less = "is free" if cheaper.cost == 0 else f"costs less ({cheaper.cost_text()})"
+        return f"{sentence} {_start(_the(cheaper))} {less} but may miss {limit}."
+    faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
+    if row.machine or row.hours * 3600 <= FREE_S or not faster:
+        return sentence
+    least = min(faster, key=lambda each: each.cost or 0.0)
+    return f"{sentence} {_start(_the(least))} would take {_amounts(least)}."
+
+
+def _take_what_is_free(row: Answer, rows: Sequence[Answer]) -> str:
+    """Return the advice to take a free offer, and what renting would save if that is hours."""
+    cut = cut_into_sessions(row.hours_interval[1], 1, offer_of(row)["session_hours"])
+    takes = f"a {row.name} takes" if row.count == 1 else f"{row.name} take"
+    sentence = f"Free: {takes} {span(row.hours_interval)}, in {sessions_text(cut)}."
+    faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
+    if row.hours_interval[1] < 1 or not faster:
+        return sentence
+    least = min(faster, key=lambda each: each.cost or 0.0)
+    return f"{sentence} {_start(_the(least))} would take {_amounts(least)}."
+
+
+def _surely_faster(one: Answer, other: Answer) -> bool:
+    return one.fits is not False and one.hours_interval[1] < other.hours_interval[0]
+
+
+def _the(row: Answer) -> str:
+    if row.machine is None:
+        return "your own machine"
+    return row.name if row.count > 1 else f"the {row.name}"
+
+
+def _start(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _amounts(row: Answer) -> str:
+    unpriced = "; no price is known here"
+    return span(row.hours_interval) + (unpriced if row.price is None else f", {row.cost_text()}")
+
+
+def told_apart(rows: Sequence[Answer]) -> list[str]:
+    """Return a sentence on the devices that are too close to call: whose intervals all overlap."""
+    able = sorted((row for row in rows if row.fits is not False), key=lambda row: row.hours)
+    groups: list[list[Answer]] = []
+    for first in able:
+        # all that contain the moment at which the interval of one begins
+        low = first.hours_interval[0]
+        group = [row for row in able if row.hours_interval[0] <= low <= row.hours_interval[1]]
+        groups.append(group)
+    largest = [one for one in groups if not any(set(one) < set(other) for other in groups)]
+    named = (listed([row.name for row in group]) for group in largest if group[1:])
+    alike = list(dict.fromkeys(named))
+    if not alike:
+        return []
+    groups_text = "; ".join(alike[:MOST_GROUPS])
+    more = len(alike) - MOST_GROUPS
+    if more > 0:
+        groups_text += f"; and {more} more group{'' if more == 1 else 's'}"
+    return [f"Too close to call, because their intervals overlap: {groups_text}."]

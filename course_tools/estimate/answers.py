@@ -1,0 +1,320 @@
+"""The answers to one question: a sentence, a row for each machine, a table and a file."""
+
+import html
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from course_tools.estimate.advice import advice, in_one_currency, told_apart
+from course_tools.estimate.answer import Answer
+from course_tools.estimate.checks import check_deadline, check_positive
+from course_tools.estimate.chips import find_chip
+from course_tools.estimate.demand import Demand
+from course_tools.estimate.free import free_sessions
+from course_tools.estimate.machine import HERE, Machine
+from course_tools.estimate.prices import Price, billing, free_offers, prices_by_device
+from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
+from course_tools.estimate.words import amount_text, listed, sentence
+from course_utils.text import format_bytes, html_card, text_table, wrapped
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "course_tools.estimate 4"
+HEADER = ("device", "time", "cost", "fits", "why")
+# energy is by the data sheet's watts
+LONG_HEADER: tuple[str, ...] = ("device", "precision", "step", "per second", "per 1,000", "memory")
+LONG_HEADER += ("energy at most", "factor")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The time and money of a job on each machine.
+
+    Attributes:
+        rows: an answer for each machine, in the order of the question.
+        demand: what a step asks of any machine.
+        samples: in one epoch.
+        epochs: how many times all samples are used.
+        deadline_hours: when it must be done, or None.
+    """
+
+    rows: tuple[Answer, ...]
+    demand: Any  # a Demand; each kind has more to tell, such as `work` and `memory`
+    samples: float
+    epochs: int
+    deadline_hours: float | None
+
+    def __getitem__(self, device: str) -> Answer:
+        known = {name: row for row in reversed(self.rows) for name in (row.name, row.device)}
+        name = device if device in known else find_chip(device).name
+        if name not in known:
+            raise KeyError(
+                f"{device!r} is not among the devices of this estimate: {', '.join(known)}"
+            )
+        return known[name]
+
+    @cached_property
+    def free(self) -> tuple[Answer, ...]:
+        """The same job on what Colab and Kaggle give away, where one device was asked about."""
+        if any(row.count > 1 for row in self.rows):
+            return ()
+        found = []
+        for offer in free_offers():
+            price = Price(0.0, f"free, {offer['what']}, {offer['date']}, {offer['source']}")
+            for name in offer["devices"]:
+                machine = Machine(name, offer["count"] if self.demand.together else 1)
+                try:
+                    found.append(self._answer(machine, price, offer["name"]))
+                except ValueError:  # it does not have the precision
+                    continue
+        return tuple(found)
+
+    def _answer(self, machine: Machine, price: Price | None, where: str = "") -> Answer:
+        return answer_on(self.demand, machine, self.samples * self.epochs, price, where)
+
+    @property
+    def work(self) -> Any:
+        """The counted step of one device."""
+        return self.demand.work
+
+    @property
+    def memory(self) -> Any:
+        """What fills the memory of one device."""
+        return self.demand.memory
+
+    def cheapest(self, deadline_hours: float | None = None) -> Answer | None:
+        """Return the machine that costs least of those with a price and memory enough, or None.
+
+        Prices in another currency than the user's are left out.
+
+        Args:
+            deadline_hours: leave out machines whose interval reaches beyond it.
+        """
+        able = [row for row in in_one_currency(self.rows) if row.fits is not False]
+        if deadline_hours is not None:
+            able = [row for row in able if row.hours_interval[1] <= deadline_hours]
+        return min(able, key=lambda row: row.cost or 0.0, default=None)
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence or two."""
+        usual = self.demand.first_line(self.rows, self.deadline_hours)
+        text = usual or advice(self.rows, self.deadline_hours, self.free)
+        if any(row.fits is not False for row in self.rows):
+            return text
+        return f"{text} {self._way_out()}".rstrip()
+
+    def _way_out(self) -> str:
+        """Return the mildest change with which the step fits one of the machines."""
+        machines = [row.machine for row in self.rows if row.machine]
+        for words, smaller in self.demand.smaller():
+            steps = {machine.name: smaller.on(machine) for machine in machines}
+            fitting = [name for name, step in steps.items() if step.fits]
+            if fitting:
+                needed = format_bytes(steps[fitting[0]].needed_bytes)
+                return f"With {words} it needs {needed} and fits {listed(fitting)}."
+        return ""
+
+    def notes(self) -> list[str]:
+        """Return what has to be known beside the table, one sentence each."""
+        estimated = [row for row in self.rows if row.machine]
+        known = {row.name: row.evidence for row in estimated}
+        lines = [in_one_sentence(known)] if known else []
+        lines += told_apart(self.rows)
+        lines += self.demand.notes(self.rows)
+        unpriced = [row.name for row in estimated if row.price is None]
+        if unpriced and len(unpriced) < len(estimated):
+            lines.append(f"Not compared by cost, for want of a price: {', '.join(unpriced)}.")
+        if any(row.cost for row in estimated):
+            lines.append("Starting, uploading and idling are billed too.")
+        return lines
+
+    def details(self) -> str:
+        """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
+        estimated = [row for row in self.rows if row.machine]
+        table = text_table(LONG_HEADER, [row.long_cells() for row in self.rows])
+        lines = [*self.demand.details(self.rows), *_reasons(estimated)]
+        lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
+        for row in self.rows:
+            if row.price:
+                price = amount_text(row.price.per_hour, row.price.currency)
+                lines.append(f"{row.device}: {price} per hour ({row.price.source}).")
+        rented = [row.price.provider for row in estimated if row.price and row.cost]
+        lines += [billing(rented)] if rented else []
+        epochs = self.epochs if getattr(self.demand, "training", False) else None
+        lines += filter(None, (free_sessions(row, epochs) for row in self.free))
+        return "\n".join([table, *map(wrapped, lines)])
+
+    def __repr__(self) -> str:
+        table = text_table(HEADER, [row.cells() for row in (*self.free, *self.rows)])
+        return "\n".join([wrapped(self.answer), "", table, *map(wrapped, self.notes())])
+
+    def _repr_html_(self) -> str:
+        card = html_card(self.answer, HEADER, [row.cells() for row in (*self.free, *self.rows)])
+        first, *others = self.notes()
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in (first, " ".join(others)))
+        more = html.escape(self.details())
+        details = f"<details><summary>Details</summary><pre>{more}</pre></details>"
+        # or what stands between two dollar signs would be typeset as a formula
+        return f'<div class="mathjax_ignore tex2jax_ignore">{card}{notes}{details}</div>'
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each machine as a pandas table."""
+        import pandas as pd
+
+        return pd.DataFrame([row.figures() for row in self.rows])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answers ready for JSON, without the list of operations.
+
+        Its parts::
+
+            format      "course_tools.estimate 4"
+            question    the job: batch, precision, samples, epochs, deadline_hours and so on
+            counted     of a network, the fields of `work.Work`: for each kind of operation flops,
+                        bytes_moved and kernels of one step at the question's batch
+            memory      of a network, what `Memory.to_dict` gives: lines of bytes over the batch
+            rows        for each device what `to_frame` has, with the price
+            free        the same for what Colab and Kaggle give away
+        """
+        demand = self.demand.to_dict()
+        job: dict[str, Any] = {"samples": self.samples, "epochs": self.epochs}
+        job |= {"deadline_hours": self.deadline_hours}
+        job["count"] = max((row.count for row in self.rows), default=1)
+        return demand | {
+            "format": FORMAT,
+            "question": demand["question"] | job,
+            "rows": [_for_json(row) for row in self.rows],
+            "free": [_for_json(row) for row in self.free],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def page_link(self, address: str) -> str:
+        """Return this question on the page "Is it worth it?", which stands at an address.
+
+        The page's question.js and model.js say what the fields mean.
+        """
+        data = self.to_dict()
+        own = {name: data[name] for name in ("counted", "memory")}
+        asked = {
+            "own": json.dumps(own, separators=(",", ":")),
+            "precision": data["question"]["precision"],
+            "samples": self.samples,
+            "epochs": self.epochs,
+            "count": data["question"]["count"],
+            "deadline": self.deadline_hours or "none",
+            "devices": ",".join(row.device for row in self.rows if row.machine),
+        }
+        return f"{address}#{urlencode(asked)}"
+
+
+def answer_on(
+    demand: Demand, machine: Machine, samples: float, price: Price | None, where: str = ""
+) -> Answer:
+    """Return the answer for one machine.
+
+    Args:
+        demand: what a step asks.
+        machine: that would do it.
+        samples: of the whole job.
+        price: of an hour of one device.
+        where: the free offer that the machine belongs to, or "".
+    """
+    step = demand.on(machine)
+    return Answer(
+        machine=machine,
+        precision=step.precision,
+        step_s=step.seconds,
+        batch=demand.batch * machine.count,
+        samples=samples,
+        price=price,
+        evidence=step.evidence,
+        parts=step.parts,
+        needed_bytes=step.needed_bytes,
+        fits=step.fits,
+        where=where,
+        flops=None if demand.flops is None else demand.flops * samples / demand.batch,
+        tokens_per_s=step.tokens_per_s,
+    )
+
+
+def answer_all(
+    make: Callable[[], Demand],
+    machines: Sequence[Machine],
+    *,
+    samples: float,
+    epochs: int,
+    deadline_hours: float | None,
+    prices: Any,
+    currency: str,
+    this_machine: Any = None,
+) -> Answers:
+    """Return the answers of some machines; what is asked of them is checked before `make` runs.
+
+    Args:
+        make: returns the demand.
+        machines: those that are asked about.
+        samples, epochs, deadline_hours: of the job; see `Answers`.
+        prices, currency: as for `prices_by_device`.
+        this_machine: seconds of a step that was measured here, or a `Timing`; or None.
+    """
+    check_deadline(deadline_hours)
+    epochs = check_positive("epochs", epochs)
+    known = prices_by_device(prices, HERE, currency, [machine.chip for machine in machines])
+    demand = make()
+    rows = [
+        answer_on(demand, machine, samples * epochs, known.get(machine.chip.name))
+        for machine in machines
+    ]
+    if this_machine is not None:
+        rows.append(_measured(this_machine, demand.batch, samples * epochs, known[HERE]))
+    return Answers(tuple(rows), demand, samples, epochs, deadline_hours)
+
+
+def _measured(timing: Any, batch: int, samples: float, price: Price) -> Answer:
+    step_s = getattr(timing, "median_s", timing)
+    number = isinstance(step_s, (int, float)) and not isinstance(step_s, bool)
+    if not number or not 0 < step_s < float("inf"):
+        raise ValueError(
+            f"this_machine is the seconds of a step that you measured, or a Timing, "
+            f"but got {timing!r}."
+        )
+    high = getattr(timing, "interval_s", (step_s, step_s))[1]
+    return Answer(
+        machine=None,
+        precision="as measured",
+        step_s=float(step_s),
+        batch=batch,
+        samples=samples,
+        price=price,
+        evidence=ErrorFactor(high / step_s, checked=True, reasons=()),
+        doubts=tuple(getattr(timing, "warnings", ())),
+    )
+
+
+def _reasons(rows: Sequence[Answer]) -> list[str]:
+    """Return why each estimate may be off, with the devices where it is not all of them."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        for reason in row.evidence.reasons:
+            names.setdefault(reason, []).append(row.name)
+    return [
+        sentence(reason)
+        if len(names[reason]) == len(rows)
+        else f"{', '.join(names[reason])}: {reason}."
+        for reason in names
+    ]
+
+
+def _for_json(row: Answer) -> dict[str, Any]:
+    parts = vars(row.parts) if row.parts else None
+    price = vars(row.price) if row.price else None
+    where = {"where": row.where, "doubts": list(row.doubts)}
+    return row.figures() | {"parts": parts, "price": price} | where

@@ -1,0 +1,101 @@
+"""Buy or rent: after how many hours of work a card of one's own is cheaper than a rented one."""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+from course_tools.estimate.chips import find_chip
+from course_tools.estimate.prices import list_prices
+from course_tools.estimate.words import amount_text, number
+from course_utils.text import wrapped
+
+WEEK_HOURS = 168
+
+
+@dataclass(frozen=True)
+class BuyOrRent:
+    """The two ways to have a card, in money.
+
+    Attributes:
+        device: the card.
+        card_price: what it costs to buy.
+        rent_per_hour: what an hour costs to rent.
+        electricity_per_hour: of the card alone at the full power of its data sheet.
+        rent_source: where the rent comes from.
+        currency: of all of them.
+    """
+
+    device: str
+    card_price: float
+    rent_per_hour: float
+    electricity_per_hour: float
+    rent_source: str
+    currency: str = "$"
+
+    @property
+    def break_even_hours(self) -> float:
+        """Hours of work after which buying is cheaper; infinite where renting always is."""
+        saved = self.rent_per_hour - self.electricity_per_hour
+        return self.card_price / saved if saved > 0 else math.inf
+
+    def __repr__(self) -> str:
+        rent, electricity, price = (
+            amount_text(amount, self.currency)
+            for amount in (self.rent_per_hour, self.electricity_per_hour, self.card_price)
+        )
+        costs = (
+            f"An hour of the {self.device} costs {rent} to rent ({self.rent_source}) and about "
+            f"{electricity} of electricity if you own it."
+        )
+        if math.isinf(self.break_even_hours):
+            return wrapped(f"{costs} Renting is always cheaper.")
+        weeks = self.break_even_hours / WEEK_HOURS
+        return wrapped(
+            f"{costs} For {price}, buying pays off beyond {number(self.break_even_hours)} hours of "
+            f"work: {number(weeks)} weeks of day and night, without the computer around it."
+        )
+
+
+def buy_or_rent(
+    device: str,
+    card_price: float,
+    *,
+    kwh_price: float,
+    rent_per_hour: float | None = None,
+    currency: str = "$",
+) -> BuyOrRent:
+    """Compare buying a card with renting one.
+
+        buy_or_rent("RTX 4090", 2000, kwh_price=0.30)
+
+    Args:
+        device: the name of a chip.
+        card_price: what the card costs where you would buy it.
+        kwh_price: what a kilowatt-hour costs you.
+        rent_per_hour: what an hour costs you to rent, or None for the dated list price.
+        currency: of all prices; the list prices are in US dollars.
+
+    Raises:
+        ValueError: a price is not a positive number, the chip is unknown, it has no list price, or
+            its data sheet has no watts.
+    """
+    chip = find_chip(device)
+    listed = list_prices().get(chip.name) if currency == "$" else None
+    if rent_per_hour is None and listed is None:
+        raise ValueError(f"no rent of the {chip.name} is known in {currency}. Pass rent_per_hour=.")
+    if chip.watts is None:
+        raise ValueError(f"the data sheet of the {chip.name} has no watts.")
+    rent = listed.per_hour if rent_per_hour is None and listed else rent_per_hour
+    amounts = {"card_price": card_price, "kwh_price": kwh_price, "rent_per_hour": rent}
+    for name, amount in amounts.items():
+        if not isinstance(amount, Real) or not 0 < amount < math.inf:
+            raise ValueError(f"{name} must be a positive number, but got {amount!r}.")
+    source = "your price" if rent_per_hour is not None or not listed else listed.source
+    return BuyOrRent(
+        device=chip.name,
+        card_price=card_price,
+        rent_per_hour=float(rent or 0.0),
+        electricity_per_hour=chip.watts / 1000 * kwh_price,
+        rent_source=source,
+        currency=currency,
+    )

@@ -1,0 +1,76 @@
+"""What a step asks of any machine: the one form that training, fine-tuning and serving share."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from course_tools.estimate.machine import Machine
+from course_tools.estimate.time.error_factor import ErrorFactor
+from course_tools.estimate.time.step_time import StepTime
+
+if TYPE_CHECKING:
+    from course_tools.estimate.answer import Answer
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a demand on one machine.
+
+    Attributes:
+        precision: what it computes in.
+        seconds: of the step.
+        evidence: how far they may be off, and why.
+        fits: whether each device has room for it; None where that is not known.
+        needed_bytes: of memory in each device; None where that is not known.
+        parts: what the seconds consist of, or None where they are not split.
+        tokens_per_s: that are trained or written, from low to high; None where there are none.
+    """
+
+    precision: str
+    seconds: float
+    evidence: ErrorFactor
+    fits: bool | None
+    needed_bytes: float | None
+    parts: StepTime | None = None
+    tokens_per_s: tuple[float, float] | None = None
+
+
+class Demand(Protocol):
+    """What a step asks of any machine; no chip is in it.
+
+    Attributes:
+        batch: samples in a step on each device.
+        unit: what a sample is called.
+        flops: arithmetic operations of a step on one device; None where they are not known.
+        together: whether several devices can share the job.
+    """
+
+    @property
+    def batch(self) -> int: ...  # noqa: D102
+
+    @property
+    def unit(self) -> str: ...  # noqa: D102
+
+    @property
+    def flops(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def together(self) -> bool: ...  # noqa: D102
+
+    def on(self, machine: Machine) -> Step:
+        """Return the step on a machine; ValueError where it has no such precision or link."""
+
+    def smaller(self) -> Iterator[tuple[str, "Demand"]]:
+        """Yield what needs less memory, in words and as a demand, the mildest change first."""
+
+    def first_line(self, rows: Sequence["Answer"], deadline: float | None) -> str | None:
+        """Return the answer in words where it is not the usual one."""
+
+    def notes(self, rows: Sequence["Answer"]) -> list[str]:
+        """Return what has to be known beside the table, one sentence each."""
+
+    def details(self, rows: Sequence["Answer"]) -> list[str]:
+        """Return what the figures stand on, one sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the demand ready for JSON."""

@@ -1,0 +1,231 @@
+"""Networks of pytorch-image-models that were counted beforehand: their step by name, without them.
+
+    estimate("resnet50", torch.empty(1, 3, 224, 224), batch=64, devices=["T4"])
+
+They were counted in 16 bits, in training with Adam.
+"""
+
+import csv
+import difflib
+import gzip
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_tools.estimate.counting.work import OP_KINDS, UPDATE_BYTES, Sums, Work
+from course_tools.estimate.job import Job
+from course_tools.estimate.memory.memory_model import Line, framework_bytes
+
+COUNTED = Path(__file__).parent / "counted_networks.csv.gz"
+MEMORY = Path(__file__).parent / "counted_memory.csv.gz"
+# after the name of a network whose parallel branches were merged into one convolution each
+MERGED = ", merged"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A counted network.
+
+    Attributes:
+        work: of a step at `work.batch` samples, without the optimizer.
+        trained: numbers that the optimizer updates.
+    """
+
+    work: Work
+    trained: float
+
+    def at(self, batch: int, precision: str, pixels: float = 1.0) -> Work:
+        """Return the work at another batch: what is per sample grows, the rest stays.
+
+        Args:
+            batch, precision: of the step.
+            pixels: how many times as many an image has as when the network was counted.
+        """
+        factor = batch / self.work.batch * pixels
+        kinds: dict[str, Any] = {}
+        for kind, sums in self.work.kinds.items():
+            kinds[kind] = sums.times(factor)
+        if self.work.training:
+            other = kinds["other"]
+            update = UPDATE_BYTES["adam"] * self.trained
+            moved = other.bytes_moved + update
+            kinds["other"] = Sums(other.flops, moved, other.kernels + 1)
+        kinds["unaligned"] = factor * self.work.unaligned
+        return replace(self.work, batch=batch, precision=precision, **kinds)
+
+
+@cache
+def networks() -> Mapping[tuple[str, int, bool, bool], Network]:
+    """Return the counted networks by name, side of the image, training and 16 bits."""
+    known = {}
+    for row in csv.DictReader(_lines(COUNTED)[1:]):
+        training, half = row["training"] == "1", row["half"] == "1"
+        known[row["model"], int(row["image"]), training, half] = _network(row, training, half)
+    return known
+
+
+def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
+    work = Work(
+        batch=int(row["batch"]),
+        parameters=int(row["parameters"]),
+        training=training,
+        precision="fp16" if half else "fp32",
+        unaligned=float(row.get("unaligned") or 0),
+        **sums_of(row),
+    )
+    return Network(work, float(row["trained"] or 0))
+
+
+def sums_of(row: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sums of each kind; what a table has no column for is 0."""
+    kinds = {}
+    for kind in OP_KINDS:
+        names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
+        kinds[kind] = Sums(*(float(row.get(name) or 0) for name in names))
+    return kinds
+
+
+@dataclass(frozen=True)
+class CountedMemory:
+    """The bytes that a step of a counted network takes, without what they hold.
+
+    Attributes:
+        batch: samples in a step on this device.
+        lines: bytes over the batch, of which the highest counts; empty where they were not counted.
+        trained: numbers that the optimizer updates.
+        optimizer: its name.
+        shards: devices that share the model.
+    """
+
+    batch: int
+    lines: tuple[Line, ...]
+    trained: float
+    optimizer: str = "adam"
+    shards: int = 1
+
+    @property
+    def needed_bytes(self) -> float | None:
+        """Bytes that a GPU must have; None where they were not counted."""
+        if not self.lines:
+            return None
+        tensors = max(line.at(self.batch) for line in self.lines)
+        return tensors + framework_bytes(tensors)
+
+    def at(self, batch: int) -> "CountedMemory":
+        """Return the same for another batch."""
+        return replace(self, batch=batch)
+
+    def under_ddp(self) -> "CountedMemory":
+        """Return the memory under DistributedDataParallel, which keeps gradients a second time."""
+        copied = 4 * self.trained
+        return replace(self, lines=tuple(Line(held + copied, more) for held, more in self.lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `Memory.to_dict` does."""
+        return {"batch": self.batch, "lines": [line._asdict() for line in self.lines]}
+
+
+def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, CountedMemory]:
+    """Return the work and the memory of a step of a counted network.
+
+    They were counted with square images of a few sizes. A network of convolutions does the same for
+    each pixel, so its step is scaled to images of any size; those of transformers are not.
+
+    Args:
+        name: as pytorch-image-models writes it, such as "resnet50".
+        images: shape of a batch, (samples, channels, height, width).
+        job: what else was asked.
+
+    Raises:
+        ValueError: no network of that name, image and kind of step was counted, or the job asks for
+            another precision or optimizer.
+    """
+    if len(images) != 4:
+        raise ValueError(
+            f"{name} was counted with images, (samples, channels, height, width), but got a shape "
+            f"of {tuple(images)}."
+        )
+    samples, _, height, width = images
+    batch = job.batch or samples
+    sides = _sides(name, job.training)
+    if not sides:
+        task = "training" if job.training else "inference"
+        raise ValueError(f"{name} was not counted for {task}. Pass the model.")
+    pixels = height * width
+    side = min(sides, key=lambda one: abs(math.log(one * one / pixels)))
+    if job.precision not in ("amp", "bf16", "fp16") or job.shards > 1:
+        raise ValueError(f"{name} was counted in 16 bits and on one device alone. Pass the model.")
+    for asked in ("loss", "channels_last", "batch_dim"):
+        if getattr(job, asked) not in (None, False, 0):
+            raise ValueError(f"{name} was counted without {asked}=. Pass the model.")
+    if job.training and job.optimizer != "adam":
+        raise ValueError(f"{name} was counted with adam, not {job.optimizer}. Pass the model.")
+    network = networks()[name, side, job.training, True]
+    scale = pixels / side**2
+    work = network.at(batch, "fp16", scale)
+    if (height, width) != (side, side):
+        if not _is_convolutional(work):
+            known = ", ".join(f"{one} x {one}" for one in sides)
+            raise ValueError(
+                f"{name} was counted with images of {known}, and what it does does not grow with "
+                f"the pixels alone, so {height} x {width} is not known. Pass the model."
+            )
+        sentence = f"counted with images of {side} x {side}, and scaled to {height} x {width}"
+        work = replace(work, assumed=(*work.assumed, f"{name} was {sentence} by the pixels"))
+    lines = tuple(
+        Line(held, scale * more)
+        for held, more in counted_memory().get((name, side, job.training), ())
+    )
+    return work, CountedMemory(batch, lines, network.trained)
+
+
+def _is_convolutional(work: Work) -> bool:
+    """Return whether a network does nearly all of its work for each pixel alike."""
+    for_pixels = work.convolution.flops + work.depthwise.flops
+    return for_pixels > 0.95 * work.flops and work.attention.flops == 0
+
+
+def _sides(name: str, training: bool) -> list[int]:
+    """Return the sizes of images with which a network was counted in 16 bits."""
+    found = []
+    for known, side, trained, half in networks():
+        if (known, trained, half) == (name, training, True):
+            found.append(side)
+    if not found and name not in counted_names():
+        raise ValueError(f"no network {name!r} was counted. Pass a module, or {nearest(name)}.")
+    return sorted(found)
+
+
+def counted_names() -> set[str]:
+    """Return the names of all networks that were counted."""
+    return {name for name, *_ in networks() if not name.endswith(MERGED)}
+
+
+def nearest(name: str) -> str:
+    """Return counted names like this one, for a message."""
+    near = difflib.get_close_matches(name, counted_names(), n=3) or ["resnet50"]
+    return f"the name of a network of pytorch-image-models, such as {', '.join(near)}"
+
+
+@cache
+def counted_memory() -> Mapping[tuple[str, int, bool], list[Line]]:
+    """Return the memory of networks in 16 bits: by name, side of the image, and training.
+
+    Each has a few lines, of which the highest at a batch is what the tensors take. Training is with
+    Adam.
+    """
+    known = {}
+    for row in csv.DictReader(_lines(MEMORY)):
+        lines = []
+        for pair in row["lines"].split():
+            held, per_sample = pair.split(":")
+            lines.append(Line(float(held), float(per_sample)))
+        known[row["model"], int(row["image"]), row["training"] == "1"] = lines
+    return known
+
+
+def _lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()

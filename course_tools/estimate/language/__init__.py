@@ -1,0 +1,1 @@
+"""Language models, by their shapes: memory, time and money of fine-tuning and of answering."""

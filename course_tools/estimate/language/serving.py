@@ -1,0 +1,388 @@
+"""Inference of a language model: does it fit a card, how fast is it, what does it cost? No torch.
+
+A request has a prompt, which is read at once (prefill), and an answer, which is made token by token
+(decode). With the shape's weights, B requests at once, C tokens of context and the numbers of the
+runtime (serving.json):
+
+    weights    = linear * bytes[0] + rest * bytes[1]                            bytes
+    cache      = B * C * 4 * layers * kv                        keys and values in 16 bits
+    needed     = weights + cache + framework
+
+    rate       = bandwidth of the data sheet * bandwidth_share
+    arithmetic = peak * achieved * arithmetic_share
+    read       = linear met * bytes[0] + head * bytes[1]        the embedding is only looked up
+    prefill_s  = longest(read / rate + flops / arithmetic)
+    decode_s   = longest((read + kv_times * cache) / rate + answers / arithmetic)
+    flops      = B * (2 * linear used * prompt + 2 * layers * query * prompt^2)     causal attention
+    answers    = 2 * B * (linear used + head)
+    longest(t) = max(layers * host_s, layers * layer_s + t)
+
+`layer_s` is what a layer takes beside its bytes and operations, and `host_s` what the host needs to
+launch it. With experts, `linear used` is what one token meets, and `linear met` what the tokens of
+a step meet together, an even share for each expert.
+
+The numbers are fitted on published rates, and the factors are the errors that were seen on them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_tools.estimate.answer import Answer
+from course_tools.estimate.answers import Answers, answer_all
+from course_tools.estimate.checks import check_positive
+from course_tools.estimate.chips import DEVICES, Chip
+from course_tools.estimate.demand import Step
+from course_tools.estimate.language.language_model import (
+    LanguageModel,
+    find_language_model,
+    known_name,
+    look_up,
+)
+from course_tools.estimate.machine import Machine, machines
+from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
+from course_tools.estimate.time.error_factor import ErrorFactor
+from course_tools.estimate.words import number
+from course_utils.text import format_bytes, format_seconds
+
+SERVING_FILE = Path(__file__).parent / "serving.json"
+BITS = (16, 8, 4)
+# bytes per second that a computer reads from its own memory: two channels of DDR5, assumed
+COMPUTER_RATE = 60e9
+
+
+@dataclass(frozen=True)
+class ServingMemory:
+    """The memory of answering: estimated, in bytes.
+
+    Attributes:
+        weights: of the model.
+        cache: of keys and values, at the end of the answers.
+    """
+
+    weights: float
+    cache: float
+
+    @property
+    def needed_bytes(self) -> float:
+        """What a device must have: both, and what the framework needs."""
+        held = self.weights + self.cache
+        return held + framework_bytes(held)
+
+    def parts(self) -> dict[str, float]:
+        """Return the bytes of each part, the framework with them."""
+        framework = framework_bytes(self.weights + self.cache)
+        return {"weights": self.weights, "cache": self.cache, "framework": framework}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast a model answers on one device: estimated.
+
+    Attributes:
+        prefill_s: seconds to read the prompts.
+        decode_s: seconds to make one token of each answer, in the middle of the answers.
+        prefill_factor, decode_factor: in nine cases of ten the truth is between a time / factor and
+            a time * factor.
+        prefill_tokens_per_s: tokens of prompts that are read per second.
+        decode_tokens_per_s: tokens of all answers per second, while they are made.
+    """
+
+    prefill_s: float
+    decode_s: float
+    prefill_factor: float
+    decode_factor: float
+    prefill_tokens_per_s: float
+    decode_tokens_per_s: float
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What answering a batch of requests asks of any machine.
+
+    Attributes:
+        name: of the model.
+        shape: of the model.
+        bits: of a weight.
+        runtime: the program that answers.
+        batch: requests that are answered at once.
+        prompt, generated: tokens of a request, and of its answer.
+    """
+
+    name: str
+    shape: LanguageModel
+    bits: int
+    runtime: str
+    batch: int
+    prompt: int
+    generated: int
+    unit = "request"
+    together = False
+    flops = None
+
+    @property
+    def _program(self) -> dict[str, Any]:
+        return dict(serving_numbers()["runtimes"][self.runtime])
+
+    @property
+    def memory(self) -> ServingMemory:
+        """What fills the memory."""
+        of_linear, elsewhere = self._program["bytes"][str(self.bits)]
+        return ServingMemory(
+            weights=self.shape.linear * of_linear + self.shape.rest * elsewhere,
+            cache=self.batch * (self.prompt + self.generated) * cache_per_token(self.shape),
+        )
+
+    def rates(self, chip: Chip) -> Rates:
+        """Return how fast it answers on a chip."""
+        program = self._program
+        asked = self.batch, self.prompt, self.generated
+        prefill_s, decode_s = times(
+            self.shape, chip, program, program["bytes"][str(self.bits)], *asked
+        )
+        known = self._evidence(chip)
+        return Rates(
+            prefill_s=prefill_s,
+            decode_s=decode_s,
+            prefill_factor=known["prefill"],
+            decode_factor=known["decode"],
+            prefill_tokens_per_s=self.batch * self.prompt / prefill_s,
+            decode_tokens_per_s=self.batch / decode_s,
+        )
+
+    def _evidence(self, chip: Chip) -> dict[str, Any]:
+        """Return the first entry that is for this chip and a model of this size."""
+        return next(
+            one
+            for one in self._program["evidence"]
+            if self.shape.parameters >= one["parameters"]
+            and (one["devices"] is None or chip.name in one["devices"])
+        )
+
+    def on(self, machine: Machine) -> Step:
+        """Return a batch of requests, from the prompts to the ends of the answers, on a machine."""
+        if machine.count > 1:
+            raise ValueError(
+                f"serving is estimated on one card, but {machine.name} was asked for. Each of "
+                f"several cards answers as many requests."
+            )
+        chip, known = machine.chip, self._evidence(machine.chip)
+        rates = self.rates(chip)
+        prompt_s, answer_s = rates.prefill_s, self.generated * rates.decode_s
+        seconds = prompt_s + answer_s
+        low = prompt_s / rates.prefill_factor + answer_s / rates.decode_factor
+        high = prompt_s * rates.prefill_factor + answer_s * rates.decode_factor
+        needed, rate = self.memory.needed_bytes, rates.decode_tokens_per_s
+        about, checked = known["about"], known["devices"] is not None
+        return Step(
+            precision=f"{self.bits} bits",
+            seconds=seconds,
+            evidence=ErrorFactor(seconds / low, checked, (about,), high / seconds),
+            fits=fits(needed, capacity_bytes(chip), "formula_margin"),
+            needed_bytes=needed,
+            tokens_per_s=(rate / rates.decode_factor, rate * rates.decode_factor),
+        )
+
+    def smaller(self) -> Iterator[tuple[str, "Serving"]]:
+        """Yield what needs less memory; see `demand.Demand`."""
+        one = self
+        if self.batch > 1:
+            one = replace(self, batch=1)
+            yield "one request at a time", one
+        for bits in BITS:
+            if bits < self.bits:
+                yield f"the model in {bits} bits", replace(one, bits=bits)
+
+    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str:
+        """Return which device to take, and what to do where the model fits none."""
+        what = f"{self.name} in {self.bits} bits"
+        able = [row for row in rows if row.fits]
+        if not able:
+            needed = format_bytes(self.memory.needed_bytes)
+            return f"{what} needs {needed} and fits none of these devices. {self._offloaded(rows)}"
+        priced = [row for row in able if row.price is not None and row.price.per_hour]
+        best = min(priced or able, key=lambda row: row.cost or row.hours)
+        fastest = max(able, key=lambda row: row.tokens_per_s or (0.0, 0.0))
+        start = "Rent the" if best in priced else "Take the"
+        text = f"{start} {best.name} for {what}: {_rate(best)}, {_cost(best)}."
+        if fastest is not best:
+            text += f" The {fastest.name} is the fastest: {_rate(fastest)}, {_cost(fastest)}."
+        late = deadline is not None and best.hours_interval[1] > deadline
+        return f"{text} It may miss your {deadline:g} hours." if late else text
+
+    def _offloaded(self, rows: Sequence[Answer]) -> str:
+        """Return what it would be like with a part of the weights in the computer's memory."""
+        named = [row.machine.chip for row in rows if row.machine]
+        if not named:
+            return ""
+        chip = max(named, key=capacity_bytes)
+        lean = replace(self, bits=min(self.bits, 4), runtime="llama.cpp", batch=1)
+        memory = lean.memory
+        room = capacity_bytes(chip) / 1.1 - memory.cache - framework_bytes(memory.cache)
+        outside = max(0.0, memory.weights - max(0.0, room))
+        if not outside:
+            return ""
+        share = outside / memory.weights
+        read = share * (lean.shape.linear_met(1) + lean.shape.head) / lean.shape.parameters
+        seconds = lean.rates(chip).decode_s * (1 - share) + read * memory.weights / COMPUTER_RATE
+        return (
+            f"With llama.cpp in {lean.bits} bits on the {chip.name}, {share:.0%} of its weights "
+            f"would stay in the computer's memory ({format_bytes(outside)} of RAM), and one answer "
+            f"would be written at about {number(1 / seconds)} tokens/s (assumed: a computer that "
+            f"reads {COMPUTER_RATE / 1e9:.0f} GB/s)."
+        )
+
+    def notes(self, rows: Sequence[Answer]) -> list[str]:
+        """Return what was taken for granted; see `demand.Demand`."""
+        at_once = "1 request" if self.batch == 1 else f"{self.batch:,} requests"
+        lines = [
+            f"{self.name}, {self.bits} bits, {self._program['versions']}: {at_once} at once, "
+            f"prompts of {self.prompt:,} tokens and answers of {self.generated:,}. The time and "
+            f"the cost are of all requests, and the tokens are those of all answers.",
+            "The device is taken to be busy all the time: idle hours cost as much.",
+        ]
+        if self.shape.context and self.prompt + self.generated > self.shape.context:
+            lines.append(f"The model was made for at most {self.shape.context:,} tokens.")
+        return lines
+
+    def details(self, rows: Sequence[Answer]) -> list[str]:
+        """Return what fills the memory, and how long a request takes; see `demand.Demand`."""
+        sizes = self.memory.parts() | {"needed": self.memory.needed_bytes}
+        parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items())
+        lines = [f"Memory: {parts}."]
+        for row in rows:
+            if row.machine:
+                rates = self.rates(row.machine.chip)
+                read, factor = rates.prefill_tokens_per_s, rates.prefill_factor
+                takes = " to ".join(map(format_seconds, row.step_interval_s))
+                lines.append(
+                    f"{row.name}: prompts are read at {number(read / factor)} to "
+                    f"{number(read * factor)} tokens/s, and a request takes {takes}."
+                )
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON; see `Answers.to_dict`."""
+        names = ("name", "bits", "runtime", "batch", "prompt", "generated")
+        question = {name: getattr(self, name) for name in names}
+        return {"question": question, "memory": self.memory.parts()}
+
+
+def _rate(row: Answer) -> str:
+    low, high = row.tokens_per_s or (0.0, 0.0)
+    return f"{number(low)} to {number(high)} tokens/s"
+
+
+def _cost(row: Answer) -> str:
+    return f"{row.cost_text()} for {row.samples:,.0f} requests"
+
+
+def estimate_serving(
+    model: str | Path | Mapping[str, Any] | LanguageModel,
+    *,
+    devices: Sequence[str | Chip | Machine] = DEVICES,
+    requests: int = 1000,
+    bits: int = 16,
+    runtime: str = "vLLM",
+    batch: int = 1,
+    prompt: int = 512,
+    generated: int = 256,
+    deadline_hours: float | None = None,
+    prices: Mapping[str, float] | str | None = None,
+    currency: str = "$",
+) -> Answers:
+    """Estimate memory, speed and cost of answering requests with a language model on one device.
+
+        >>> asked = {"bits": 4, "runtime": "llama.cpp", "devices": ["RTX 3070"]}
+        >>> answer = estimate_serving("Llama 3.1 8B", **asked)["RTX 3070"]
+        >>> answer.fits, 40 < answer.tokens_per_s[0] < answer.tokens_per_s[1] < 120
+        (True, True)
+
+    Args:
+        model: as for `estimate_finetuning`.
+        devices: as for `estimate`, one card each.
+        requests: of the whole job, whose hours and cost are answered.
+        bits: of a weight: 16, 8 or 4.
+        runtime: "vLLM", "llama.cpp" or "Transformers"; each has its own format of 8 and 4 bits.
+        batch: requests that are answered at once.
+        prompt: tokens of a request.
+        generated: tokens of an answer.
+        deadline_hours, prices, currency: as for `estimate`.
+
+    Returns:
+        What fits, how fast it is and what it costs. The device is never idle: at one request at a
+        time the price of the idle hours comes on top.
+
+    Raises:
+        ValueError: a name is unknown, a number is not positive, a price is negative, or the model
+            writes no answers.
+    """
+    shape = find_language_model(model)
+    name = known_name(model) or model if isinstance(model, str) else "a model of your own"
+    if shape.encoder:
+        raise ValueError(
+            f"{name} is an encoder: it reads texts and writes no answers. For its forward pass, "
+            f"pass a model to `estimate` with training=False."
+        )
+    program = look_up("runtime", runtime, serving_numbers()["runtimes"])
+    look_up("number of bits", str(bits), program["bytes"])
+    counts = {"batch": batch, "prompt": prompt, "generated": generated}
+    counts = {each: check_positive(each, value) for each, value in counts.items()}
+    serving = Serving(name=name, shape=shape, bits=int(bits), runtime=runtime, **counts)
+    return answer_all(
+        lambda: serving,
+        machines(devices),
+        samples=check_positive("requests", requests),
+        epochs=1,
+        deadline_hours=deadline_hours,
+        prices=prices,
+        currency=currency,
+    )
+
+
+def cache_per_token(shape: LanguageModel) -> int:
+    """Return the bytes of keys and values that a token leaves behind, in 16 bits."""
+    return 4 * shape.layers * shape.kv
+
+
+def times(
+    shape: LanguageModel,
+    chip: Chip,
+    program: Mapping[str, Any],
+    per_weight: tuple[float, float],
+    batch: int,
+    prompt: int,
+    generated: int,
+) -> tuple[float, float]:
+    """Return the seconds of a prefill and of one step of decoding: the model itself.
+
+    Args:
+        program: the numbers of a runtime, of serving.json.
+        per_weight: bytes of a weight in a linear layer, and of one elsewhere.
+        batch, prompt, generated: as for `estimate_serving`.
+    """
+    rate = chip.bandwidth_gb_per_s * 1e9 * program["bandwidth_share"]
+    precision = "amp" if "fp16" in chip.peaks or "bf16" in chip.peaks else "fp32"
+    arithmetic = chip.peak(precision) * chip.achieved(precision) * program["arithmetic_share"]
+    host_s, layer_s = shape.layers * program["host_s"], shape.layers * program["layer_s"]
+
+    def read_bytes(tokens: int) -> float:
+        return shape.linear_met(tokens) * per_weight[0] + shape.head * per_weight[1]
+
+    attention = 2 * shape.layers * shape.query * prompt**2
+    flops = batch * (2 * shape.linear_used * prompt + attention)
+    prefill_s = layer_s + read_bytes(batch * prompt) / rate + flops / arithmetic
+    context = prompt + generated / 2
+    cache_bytes = program["kv_times"] * batch * context * cache_per_token(shape)
+    flops = 2 * batch * (shape.linear_used + shape.head)
+    decode_s = layer_s + (read_bytes(batch) + cache_bytes) / rate + flops / arithmetic
+    return max(host_s, prefill_s), max(host_s, decode_s)
+
+
+@cache
+def serving_numbers() -> dict[str, Any]:
+    """Return serving.json: the numbers of each runtime, and where they come from."""
+    return dict(json.loads(SERVING_FILE.read_text(encoding="utf-8")))

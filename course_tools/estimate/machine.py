@@ -1,0 +1,111 @@
+"""The machines that could do a job: chips, their number, and what connects and serves them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course_tools.estimate.checks import check_positive
+from course_tools.estimate.chips import Chip, Link, find_chip, find_link
+from course_tools.estimate.time.step_time import Host
+
+HERE = "this machine"
+SEVERAL = re.compile(r"\s*(\d+)\s*x\s+(\S.*)")
+
+
+@dataclass(frozen=True, init=False)
+class Machine:
+    """One or several of a chip, what connects them, and what launches for them.
+
+    Attributes:
+        chip: the chip.
+        count: how many work together, each with its own batch.
+        link: what connects them, or None where a chip has no link and none was named.
+        host: the computer that launches the kernels, or None for those of clouds.
+    """
+
+    chip: Chip
+    count: int
+    link: Link | None
+    host: Host | None
+
+    def __init__(
+        self,
+        chip: str | Chip,
+        count: int = 1,
+        link: str | None = None,
+        host: str | Host | None = None,
+    ):
+        """Find a machine by the names of its parts.
+
+        Args:
+            chip: the chip, or its name.
+            count: how many of it.
+            link: a name such as "Ethernet 10G", or None to take the chip's own.
+            host: a `Host`; "this machine" measures this one for a second.
+
+        Raises:
+            ValueError: a name is unknown, or the count is not a positive integer.
+        """
+        found = find_chip(chip)
+        name = link or found.link
+        object.__setattr__(self, "chip", found)
+        object.__setattr__(self, "count", check_positive("count", count))
+        object.__setattr__(self, "link", find_link(name) if name else None)
+        object.__setattr__(self, "host", _host(host))
+
+    @property
+    def name(self) -> str:
+        """The chip, with the number of them if they are several."""
+        return self.chip.name if self.count == 1 else f"{self.count} x {self.chip.name}"
+
+
+def _host(asked: str | Host | None) -> Host | None:
+    if asked is None or isinstance(asked, Host):
+        return asked
+    if asked != HERE:
+        raise ValueError(f"host is {HERE!r}, a Host, or None for those of clouds; got {asked!r}.")
+    # not at the top: torch is needed to measure, and for nothing else here
+    from course_tools.estimate.time.host import measure_host
+
+    return measure_host()
+
+
+def machines(
+    devices: Sequence[str | Chip | Machine],
+    count: int = 1,
+    link: str | None = None,
+    host: str | Host | None = None,
+) -> list[Machine]:
+    """Return each device once, as a machine; "8 x A100" is eight of them.
+
+    Args:
+        devices: names, chips or machines.
+        count, link, host: of the devices that are no `Machine`, and do not say it themselves.
+
+    Raises:
+        TypeError: one name or number was passed in place of a list.
+        ValueError: a name is unknown, or two unlike chips have one name.
+    """
+    if isinstance(devices, (str, Chip, Machine)) or not isinstance(devices, Sequence):
+        raise TypeError(
+            f"devices is a list of names of chips, such as ['T4', 'A100'], but got {devices!r}. "
+            f"Pass [{devices!r}] for one."
+        )
+    check_positive("count", count)
+    if link is not None:
+        find_link(link)
+    host = _host(host)
+    found: list[Machine] = []
+    for device in devices:
+        if not isinstance(device, Machine):
+            several = SEVERAL.fullmatch(device) if isinstance(device, str) else None
+            how_many, chip = (int(several[1]), several[2]) if several else (count, device)
+            device = Machine(chip, how_many, link, host)
+        alike = [known for known in found if known.chip.name == device.chip.name]
+        if any(known.chip != device.chip for known in alike):
+            raise ValueError(
+                f"two unlike chips have the name {device.chip.name!r}. Give them two names."
+            )
+        if all(known.count != device.count for known in alike):
+            found.append(device)
+    return found

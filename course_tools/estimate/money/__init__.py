@@ -1,1 +1,0 @@
-"""Money: prices, what is free, and which device to take."""

@@ -1,0 +1,148 @@
+"""Money: the user's own prices first, and dated list prices with their provider and source."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from course_tools.estimate.chips import Chip, find_chip
+
+DEAREST = 1e9  # of an hour, in any currency
+PRICES_FILE = Path(__file__).parent / "prices.json"
+
+
+@dataclass(frozen=True)
+class Price:
+    """The price of an hour of one device, with its currency and source.
+
+    Attributes:
+        per_hour: what an hour costs.
+        source: "your price", or the provider, the date and the address of a list price.
+        currency: such as "$".
+        provider: who asks that price, or "" where it is yours.
+    """
+
+    per_hour: float
+    source: str
+    currency: str = "$"
+    provider: str = ""
+
+
+@cache
+def price_file() -> dict[str, Any]:
+    """Return the file of prices: "providers", their "prices", and what is "free"."""
+    return dict(json.loads(PRICES_FILE.read_text(encoding="utf-8")))
+
+
+def free_offers() -> list[dict[str, Any]]:
+    """Return what is free for how many hours, each with its date and source."""
+    return list(price_file()["free"])
+
+
+def providers() -> list[str]:
+    """Return the names of the providers whose list prices are known."""
+    return [provider["name"] for provider in price_file()["providers"]]
+
+
+def list_prices(provider: str | None = None) -> dict[str, Price]:
+    """Return a list price in US dollars for each device that has one.
+
+    Args:
+        provider: whose prices, or None for those of the first provider that has a device.
+
+    Raises:
+        ValueError: the provider is not known.
+    """
+    if provider is not None and provider not in providers():
+        known = ", ".join(providers())
+        raise ValueError(f"no prices of {provider!r} are known, only of {known}.")
+    found: dict[str, Price] = {}
+    for row in price_file()["prices"]:
+        if provider in (None, row["provider"]):
+            source = f"{row['provider']}, {row['what']}, {row['date']}, {row['source']}"
+            price = Price(row["usd_per_hour"], source, provider=row["provider"])
+            found.setdefault(row["device"], price)
+    return found
+
+
+def prices_by_device(
+    own: Mapping[str, float] | str | None,
+    here: str,
+    currency: str = "$",
+    chips: Sequence[Chip] = (),
+) -> dict[str, Price]:
+    """Return the price of each device that has one: the user's own, else a list price.
+
+    Args:
+        own: price of an hour by device, with names as in `find_chip`, of `chips`, or `here`; or the
+            name of the one provider whose list prices are taken.
+        here: the name of the user's own machine, which costs nothing unless `own` says otherwise.
+        currency: of the user's own prices; list prices are used only with "$".
+        chips: those that are asked about, among them the user's own.
+
+    Raises:
+        TypeError: the prices are neither a mapping nor the name of a provider.
+        ValueError: a price is negative or not a number, or a device or provider is unknown.
+    """
+    if not isinstance(own or {}, (Mapping, str)):
+        raise TypeError(
+            f"prices is a dictionary such as {{'T4': 0.35}}, or a provider such as 'RunPod', "
+            f"but got {own!r}."
+        )
+    found = {here: Price(0.0, "no price given, so none is counted", currency)}
+    if currency == "$":
+        found |= list_prices(own if isinstance(own, str) else None)
+    typed = {} if own is None or isinstance(own, str) else own
+    named = {here, *(chip.name for chip in chips)}
+    for name, price in typed.items():
+        device = name if name in named else find_chip(name).name
+        found[device] = own_price(name, price, currency)
+    return found
+
+
+def own_price(name: str, price: Any, currency: str) -> Price:
+    """Return the user's own price of an hour of a device.
+
+    Raises:
+        ValueError: the price is negative or not a number.
+    """
+    number = isinstance(price, (Real, Decimal)) and not isinstance(price, bool)
+    if not number or not 0 <= price < DEAREST:
+        raise ValueError(
+            f"an hour of {name} must have a price that is a number and not negative, and less "
+            f"than a billion, but got {price!r}."
+        )
+    return Price(float(price), "your price", currency)
+
+
+def read_prices(text: str) -> tuple[tuple[str, float], ...]:
+    """Read prices such as "T4=0.35, A100 80GB=1.30".
+
+    Raises:
+        ValueError: a part is not a name, "=" and a number.
+    """
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, number = part.partition("=")
+        try:
+            found.append((name.strip(), float(number if name else "")))
+        except ValueError:
+            raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
+    return tuple(found)
+
+
+def billing(names: Sequence[str]) -> str:
+    """Return in a sentence what a rented card costs beside its hours of work.
+
+    Args:
+        names: the providers; "" stands for the user's own price.
+    """
+    known = [one for one in price_file()["providers"] if one["name"] in names]
+    how = [f"{one['name']}: {one['what']}" for one in known]
+    if "" in names or not known:
+        how.append("others may bill a whole hour at least")
+    return f"Beside these hours you pay for starting, uploading data and idling ({'; '.join(how)})."

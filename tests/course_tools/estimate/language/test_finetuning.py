@@ -1,0 +1,161 @@
+"""Fine-tuning: against published figures, closed forms, and a step that is followed."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from course_tools.estimate import estimate_memory
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.language.finetuning import estimate_finetuning, finetuning_numbers
+from course_tools.estimate.language.finetuning_step import finetuning_step
+from course_tools.estimate.language.language_model import LanguageModel, language_models
+
+
+def tune(model="Llama 3.1 8B", method="lora", card="T4", **asked):
+    """Return the answers for one card, and the one answer."""
+    found = estimate_finetuning(model, method, devices=[card], **asked)
+    return found, found.rows[0]
+
+
+def test_four_bits_lora_and_a_full_training_have_their_bytes_a_weight():
+    shape = language_models()["Llama 3.1 8B"]
+    count = shape.linear + shape.rest
+    for optimizer, each in (("adam", 20), ("fused", 16)):
+        memory = tune(shape, "full", length=1, optimizer=optimizer)[0].memory
+        assert memory.tensors_bytes == pytest.approx(each * count, rel=0.01)
+    lora = tune(shape, "lora", rank=8, targets=["q", "v"])[0].demand
+    assert lora.trained == 3_407_872  # PEFT prints it for this model, rank and pair of layers
+    four = tune(shape, "4-bit")[0]
+    # 4.127 bits of the linear layers' weights (QLoRA, section 3); PEFT keeps the others in 32
+    frozen = four.memory.weights - 4 * four.demand.trained  # the adapters have 32 bits
+    assert frozen == pytest.approx(4.127 / 8 * shape.linear + 4 * shape.rest, rel=1e-3)
+
+
+def test_an_8b_model_is_trained_in_full_on_24_gb_as_torchtune_publishes_it():
+    # README of torchtune, bd2a0fc: 18.9 GiB on one RTX 4090, of what tensors take
+    lean = {"optimizer": "paged8bit", "trained_bytes": 2, "in_backward": True, "chunks": 8}
+    found, row = tune(method="full", card="RTX 4090", batch=2, length=2048, **lean)
+    assert row.fits and found.memory.tensors_bytes / 2**30 == pytest.approx(18.9, rel=0.15)
+    plain = tune(method="full", card="RTX 4090")[0]
+    assert not plain.rows[0].fits and "paged 8-bit optimizer in the backward pass" in plain.answer
+
+
+class Block(nn.Module):
+    """A layer as Llama has it, in torch's own parts."""
+
+    def __init__(self, hidden, between):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.RMSNorm(hidden) for _ in range(2))
+        self.q, self.k, self.v, self.o = (nn.Linear(hidden, hidden, False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(hidden, between, False) for _ in range(2))
+        self.down = nn.Linear(between, hidden, False)
+
+    def forward(self, x):
+        y = self.norms[0](x)
+        heads = [
+            part(y).unflatten(-1, (8, -1)).transpose(1, 2) for part in (self.q, self.k, self.v)
+        ]
+        attention = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.o(attention.transpose(1, 2).flatten(-2))
+        y = self.norms[1](x)
+        return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+
+
+class Checkpointed(nn.Sequential):
+    def forward(self, x):
+        for block in self:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+@pytest.mark.parametrize("blocks", [nn.Sequential, Checkpointed])
+def test_a_followed_step_keeps_about_what_the_formula_says(blocks):
+    shape = LanguageModel(
+        layers=6, hidden=512, intermediate=1536, heads=8, kv_heads=8, vocabulary=0
+    )
+    model, tokens = blocks(*(Block(512, 1536) for _ in range(6))), torch.empty(1, 1024, 512)
+    followed = estimate_memory(model, tokens, batch=4, precision="bf16-true")
+    checkpointing = blocks is Checkpointed
+    formula = estimate_finetuning(shape, "full", batch=4, length=1024, checkpointing=checkpointing)
+    assert formula.memory.activations == pytest.approx(followed.peak.activations, rel=0.35)
+    counted = count_work(model, tokens, batch=4, precision="bf16")
+    step = finetuning_step(
+        shape,
+        "full",
+        finetuning_numbers()["step"],
+        batch=4,
+        length=1024,
+        trained=shape.linear + shape.rest,
+        checkpointing=checkpointing,
+    )
+    # the first block's input needs no gradient, and the last product is not computed again
+    assert step.matrix.flops == pytest.approx(counted.matrix.flops, rel=0.08)
+    assert step.attention.flops == pytest.approx(counted.attention.flops, rel=0.01)
+    assert step.bytes_moved == pytest.approx(counted.bytes_moved, rel=0.25)
+    assert step.kernels == pytest.approx(counted.kernels, rel=0.35)
+
+
+def test_hours_and_cost_follow_from_the_tokens_and_the_price():
+    found, row = tune(method="4-bit", tokens=36_000_000, prices={"T4": 0.5})
+    tokens_per_s = row.batch * 2048 / row.step_s
+    assert row.hours == pytest.approx(10_000 / tokens_per_s)
+    low, high = row.hours_interval
+    assert low < row.hours < high and row.cost_interval == pytest.approx((low / 2, high / 2))
+    assert not row.checked and "no fine-tunings on this card" in found.details().lower()
+    assert json.loads(found.to_json())["rows"][0]["hours_low"] == low
+
+
+def test_samples_have_a_length_that_the_answer_says_and_that_the_model_allows():
+    found, row = tune(samples=1000, epochs=3)
+    assert row.samples == 3000 and "samples of 2,048 tokens" in repr(found)
+    assert "samples of 1,024 tokens" in repr(tune("gpt2")[0])
+    half = tune(samples=1000, epochs=3, length=1024)[1]
+    assert half.hours == pytest.approx(row.hours / 2, rel=0.1)
+    assert "made for at most 1,024 tokens" in repr(tune("gpt2", length=2048)[0])
+
+
+def test_what_is_free_comes_first_where_it_carries_the_job_and_billing_where_it_is_rented():
+    short = tune(method="4-bit", card="RTX 4090", tokens=10**6)[0]
+    assert short.answer.startswith("Free: a T4 on Colab takes") and "billed" in repr(short)
+    long = tune(method="4-bit", card="RTX 4090", tokens=10**9)[0]
+    assert long.answer.startswith("Rent the RTX 4090")
+    several = estimate_finetuning("Llama 3.1 8B", "4-bit", devices=["L4", "A100"], tokens=10**9)
+    assert several.answer.startswith("Rent the A100 80GB")
+
+
+def test_what_fits_no_card_is_answered_with_what_would():
+    text = tune("Llama 3.1 8B", "lora", batch=8)[0].answer
+    assert "fits none" in text and "With LoRA over 4-bit weights (QLoRA) it needs" in text
+    small = tune("Llama 3.2 1B", "full", optimizer="adam8bit")[0]
+    assert small.memory.needed_bytes / small.rows[0].capacity_bytes > 0.8 and not small.rows[0].fits
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
+        ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
+        ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
+        ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
+        ({"targets": "qv"}, "unknown target 'qv'. Pass one of q, k"),
+        ({"targets": []}, "targets is empty"),
+        ({"chunks": 0}, "chunks must be a positive integer"),
+        ({"trained_bytes": 3}, "trained_bytes is 2 or 4"),
+        ({"in_backward": True}, "for method='full'"),
+        ({"card": "T5"}, "unknown chip 'T5'"),
+        ({"card": "8 x A100"}, "on one card, but 8 x A100"),
+        ({"tokens": 0}, "tokens must be a positive integer"),
+    ],
+)
+def test_unknown_names_are_answered_with_the_known_ones(asked, message):
+    with pytest.raises(ValueError, match=message):
+        tune(**asked)
+
+
+def test_it_shows_its_parts():
+    found = tune("Llama 3.2 1B", "4-bit")[0]
+    assert sum(found.memory.parts().values()) == pytest.approx(found.memory.needed_bytes)
+    assert "optimizer" in found.details() and "optimizer" in found.demand.table()

@@ -1,0 +1,124 @@
+"""Shapes of language models: by name, and from the config.json of many kinds."""
+
+import json
+
+import pytest
+
+from course_tools.estimate.language.language_model import (
+    find_language_model,
+    known_name,
+    language_models,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),  # as the models' cards say
+    [
+        ("Llama 3.2 1B", 1.236e9),
+        ("Llama 3.1 8B", 8.03e9),
+        ("Llama 2 7B", 6.738e9),
+        ("Llama 3.3 70B", 70.55e9),
+        ("GPT-2", 124e6),
+        ("GPT-2 XL", 1.558e9),
+        ("BERT large", 0.336e9),
+        ("Qwen2.5 0.5B", 0.494e9),
+        ("Qwen2.5 7B", 7.62e9),
+        ("Qwen2.5 32B", 32.5e9),
+        ("Qwen3 8B", 8.19e9),
+        ("Qwen3 14B", 14.77e9),
+        ("Llama 2 13B", 13.02e9),
+        ("TinyLlama 1.1B", 1.1e9),
+        ("Phi-3 mini", 3.82e9),
+        ("SmolLM2 1.7B", 1.71e9),
+        ("Gemma 2 2B", 2.614e9),
+        ("Gemma 2 27B", 27.23e9),
+        ("Gemma 3 4B", 3.88e9),  # without the part that sees
+    ],
+)
+def test_a_shape_has_as_many_weights_as_the_published_model(name, published):
+    shape = language_models()[name]
+    assert shape.linear + shape.rest == pytest.approx(published, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B"),
+        ("meta-llama/Meta-Llama-3-8B", "Llama 3.1 8B"),
+        ("meta-llama/Llama-2-7b-chat-hf", "Llama 2 7B"),
+        ("mistralai/Mistral-7B-v0.1", "Mistral 7B"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "Mixtral 8x7B"),
+        ("bert-base-uncased", "BERT base"),
+        ("google-bert/bert-large-cased", "BERT large"),
+        ("gpt2", "GPT-2"),
+        ("openai-community/gpt2-xl", "GPT-2 XL"),
+        ("google/gemma-2-9b-it", "Gemma 2 9B"),
+        ("Qwen/Qwen2.5-0.5B-Instruct-GPTQ-Int4", None),
+        ("Qwen/Qwen3-30B-A3B", "Qwen3 30B-A3B"),
+        ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "Llama 3.1 8B"),
+        ("llama-3.1-8b", "Llama 3.1 8B"),
+        ("Llama 4", None),
+        ("resnet50", None),
+    ],
+)
+def test_a_model_is_found_by_its_name_on_the_hub(typed, name):
+    assert known_name(typed) == name
+
+
+def test_a_name_that_is_nearly_one_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"the nearest are .*Llama 3\.1 8B"):
+        find_language_model("Llama 3.1 9B")
+
+
+GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257}
+MISTRAL = {"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336}
+MISTRAL |= {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+MISTRAL |= {"vocab_size": 32000, "tie_word_embeddings": False}
+GLM = {"model_type": "chatglm", "num_layers": 40, "hidden_size": 4096, "ffn_hidden_size": 13696}
+GLM |= {"kv_channels": 128, "num_attention_heads": 32, "padded_vocab_size": 151552}
+GLM |= {"multi_query_attention": True, "multi_query_group_num": 2, "seq_length": 131072}
+FALCON = {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "vocab_size": 65024}
+FALCON |= {"num_attention_heads": 71, "num_kv_heads": 1}
+
+
+@pytest.mark.parametrize(
+    ("config", "parameters"),  # of the models' cards
+    [
+        (GPT2, 124e6),
+        (MISTRAL, 7.24e9),
+        ({"text_config": MISTRAL}, 7.24e9),
+        (MISTRAL | {"text_config": None}, 7.24e9),
+        (GLM, 9.4e9),  # glm-4-9b
+        (FALCON, 6.92e9),
+    ],
+)
+def test_a_configuration_gives_the_shape(config, parameters):
+    assert find_language_model(config).parameters == pytest.approx(parameters, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "null",
+        "7",
+        "{",
+        '"text"',
+        "[" * 5000,
+        json.dumps(MISTRAL | {"num_hidden_layers": -3}),
+        json.dumps(MISTRAL | {"hidden_size": float("inf")}),
+        json.dumps(MISTRAL | {"vocab_size": "many"}),
+        json.dumps(MISTRAL | {"head_dim": 0.5}),
+        json.dumps(MISTRAL | {"hidden_size": [1]}).replace("[1]", "1e400"),
+        json.dumps({"hidden_size": 64}),
+        json.dumps({"kv_lora_rank": 512, "model_type": "deepseek_v3"}),
+        json.dumps(MISTRAL | {"layer_types": ["mamba"]}),
+    ],
+    ids=range(14),
+)
+def test_a_hostile_configuration_ends_in_a_sentence(text, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"\.$"):
+        find_language_model(path)

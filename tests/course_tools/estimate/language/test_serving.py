@@ -1,0 +1,105 @@
+"""Answering with language models: against published sizes, and a closed form."""
+
+import pytest
+
+from course_tools.estimate.chips import Chip
+from course_tools.estimate.language.language_model import find_language_model
+from course_tools.estimate.language.serving import estimate_serving
+
+GIB = 2**30
+
+
+def serve(model="Llama 3.1 8B", card="A100 80GB", **asked):
+    """Return the answers for one card, and the one answer."""
+    found = estimate_serving(model, devices=[card], **asked)
+    return found, found.rows[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "prompt", "gib"),  # Qwen2.5's speed benchmark: largest memory of tensors
+    [
+        ("Qwen2.5 7B", 16, 1, 14.38),
+        ("Qwen2.5 7B", 8, 1, 8.42),
+        ("Qwen2.5 7B", 4, 1, 5.52),
+        ("Qwen2.5 14B", 4, 1, 9.94),
+        ("Qwen2.5 32B", 16, 1, 61.58),
+        ("Qwen2.5 0.5B", 16, 1, 0.97),
+    ],
+)
+def test_weights_and_cache_are_what_was_published(name, bits, prompt, gib):
+    memory = serve(name, bits=bits, prompt=prompt, generated=2048)[0].memory
+    assert memory.weights + memory.cache == pytest.approx(gib * GIB, rel=0.06)
+
+
+def test_keys_and_values_of_shared_heads_take_their_share():
+    # 2 * 32 layers * 8 heads * 128 * 2 bytes: Llama 3 8B; Llama 2 7B has four times as many heads
+    llama3, llama2 = (
+        serve(name, prompt=4000, generated=96, batch=2)[0].memory.cache
+        for name in ("Llama 3.1 8B", "Llama 2 7B")
+    )
+    assert llama3 == 2 * 4096 * 131_072 and llama2 == 4 * llama3
+
+
+def test_an_8b_model_fits_a_card_of_8_gb_in_4_bits_alone_and_the_answer_says_so():
+    said = {bits: serve(card="RTX 3070", bits=bits, runtime="llama.cpp") for bits in (16, 8, 4)}
+    assert {bits: row.fits for bits, (_, row) in said.items()} == {16: False, 8: False, 4: True}
+    assert "With the model in 4 bits it needs" in said[16][0].answer
+    assert "fits RTX 3070" in said[16][0].answer
+
+
+def test_what_fits_by_half_a_per_cent_does_not_fit():
+    needed = serve()[0].memory.needed_bytes
+    for spare, fits in ((1.005, False), (1.11, True)):
+        assert serve(card=Chip("mine", 100, 1000, spare * needed / GIB))[1].fits is fits
+
+
+def test_one_request_is_bound_by_bandwidth_and_a_long_prompt_by_arithmetic():
+    def card(peak, bandwidth):
+        chip = Chip("mine", peak, bandwidth, 80)
+        return serve(card=chip, prompt=4096)[0].demand.rates(chip)
+
+    base, wide, quick = card(100, 1000), card(100, 2000), card(200, 1000)
+    assert wide.decode_s < 0.65 * base.decode_s and quick.decode_s > 0.95 * base.decode_s
+    assert quick.prefill_s < 0.6 * base.prefill_s and wide.prefill_s > 0.95 * base.prefill_s
+
+
+def test_of_experts_all_are_kept_and_few_are_read():
+    mixtral = find_language_model("Mixtral 8x7B")
+    assert mixtral.parameters == pytest.approx(46.7e9, rel=0.01)  # as its authors say, and
+    assert mixtral.linear_used + mixtral.rest == pytest.approx(12.9e9, rel=0.01)
+    assert mixtral.linear_met(1) == mixtral.linear_used
+    assert mixtral.linear_met(64) == pytest.approx(mixtral.linear, rel=1e-6)
+
+
+def test_the_first_sentence_names_the_cheapest_and_the_fastest_card_that_fit():
+    found = estimate_serving(
+        "Llama 3.1 8B", devices=["T4", "L4", "H100"], prices={"L4": 0.5, "H100": 4}, requests=500
+    )
+    assert not found["T4"].fits
+    assert found.answer.startswith("Rent the L4 for Llama 3.1 8B in 16 bits:")
+    assert "The H100 SXM is the fastest" in found.answer and "500 requests" in found.answer
+    rate = found["L4"].tokens_per_s
+    assert rate[0] < found.demand.rates(found["L4"].machine.chip).decode_tokens_per_s < rate[1]
+
+
+def test_a_model_that_fits_nowhere_is_offered_with_the_computers_own_memory():
+    # quoted for a 70B in 4 bits with 24 GB: 2 to 12 tokens/s
+    text = estimate_serving("Llama 3.3 70B", devices=["RTX 4090"], bits=4).answer
+    assert "fits none" in text and "in the computer's memory" in text
+    assert "2.7 tokens/s" in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
+        ({"model": "bert-base-uncased"}, "BERT base is an encoder.*writes no answers"),
+        ({"bits": 3}, "unknown number of bits '3'. Pass one of 16, 8, 4"),
+        ({"runtime": "Ollama"}, "unknown runtime 'Ollama'. Pass one of vLLM, llama.cpp"),
+        ({"batch": 0}, "batch must be a positive integer"),
+        ({"card": "2 x T4"}, "on one card, but 2 x T4"),
+    ],
+)
+def test_bad_input_is_answered_with_what_to_pass(changed, message):
+    with pytest.raises(ValueError, match=message):
+        serve(**changed)

@@ -1,0 +1,64 @@
+"""Networks that were counted beforehand, against their modules."""
+
+import pytest
+import torch
+from course_lessons.data.models import ResNet50
+
+from course_tools.estimate import estimate
+from course_tools.estimate.time.error_factor import kind_of
+
+PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")
+
+
+@pytest.mark.parametrize("asked", [{}, {"count": 2}, {"training": False}], ids=str)
+def test_a_name_has_the_time_and_the_memory_of_its_module(asked):
+    by_name = estimate("resnet50", PHOTOGRAPH, batch=96, devices=["T4"], **asked).rows[0]
+    by_module = estimate(ResNet50(), PHOTOGRAPH, batch=96, devices=["T4"], **asked).rows[0]
+    assert by_name.step_s == pytest.approx(by_module.step_s, rel=0.03)
+    assert by_name.needed_bytes == pytest.approx(by_module.needed_bytes, rel=0.06)
+
+
+@pytest.mark.parametrize("size", [(448, 224), (224, 448), (512, 512)], ids=str)
+def test_a_name_is_answered_for_images_of_the_size_that_was_asked(size):
+    images = torch.empty(1, 3, *size, device="meta")
+    by_name = estimate("resnet50", (images,), batch=96, devices=["T4"])
+    by_module = estimate(ResNet50(), images, batch=96, devices=["T4"])
+    assert by_name["T4"].step_s == pytest.approx(by_module["T4"].step_s, rel=0.03)
+    assert by_name.memory.needed_bytes == pytest.approx(by_module.memory.needed_bytes, rel=0.06)
+    assert f"scaled to {size[0]} x {size[1]}" in by_name.work.assumed[0]
+
+
+def test_a_network_without_counted_memory_says_that_it_is_not_known():
+    found = estimate("caformer_s18", PHOTOGRAPH, batch=8, devices=["T4"], training=False)
+    assert found.rows[0].fits is None and "not known" in repr(found)
+    assert found.to_dict()["memory"]["lines"] == []
+
+
+@pytest.mark.parametrize(
+    "asked", [{"channels_last": True}, {"loss": torch.sum}], ids=["layout", "loss"]
+)
+def test_what_a_name_cannot_be_asked_is_refused(asked):
+    with pytest.raises(ValueError, match=f"without {next(iter(asked))}=. Pass the model"):
+        estimate("resnet50", torch.empty(1, 3, 224, 224), **asked)
+
+
+def test_a_name_knows_its_depthwise_convolutions():
+    found = estimate("mobilenetv2_100", torch.empty(1, 3, 224, 224), batch=64, devices=["A100"])
+    assert kind_of(found.work) == "depthwise convolutions"
+    assert 0 < found.work.depthwise.flops < 0.2 * found.work.flops
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "hint"),
+    [
+        ("resnet51", {}, "resnet50"),
+        ("vit_base_patch16_224", {"inputs": torch.empty(1, 3, 448, 224)}, "224 x 224"),
+        ("resnet50d", {"inputs": torch.empty(3, 224, 224)}, "channels, height, width"),
+        ("resnet50d", {"inputs": (PHOTOGRAPH, PHOTOGRAPH)}, "one tensor of images"),
+        ("resnet50d", {"precision": "fp32"}, "16 bits"),
+        ("resnet50d", {"optimizer": "sgd"}, "adam"),
+    ],
+)
+def test_what_was_not_counted_is_said_in_a_sentence(name, asked, hint):
+    with pytest.raises(ValueError, match=hint):
+        estimate(name, **{"inputs": PHOTOGRAPH, "devices": ["T4"]} | asked)

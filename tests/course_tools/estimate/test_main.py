@@ -1,0 +1,148 @@
+"""The command: a subcommand for each question, each with its own options."""
+
+import json
+import shlex
+import sys
+
+import pytest
+
+from course_tools.estimate import estimate_finetuning, estimate_serving
+from course_tools.estimate.__main__ import main
+from course_tools.estimate.known_networks import counted_names
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def test_a_name_without_a_command_is_a_network(capsys):
+    assert main(["resnet50d", "--devices", "T4", "--batch", "8"]) == 0
+    answer = capsys.readouterr().out
+    assert main(["network", "resnet50d", "--devices", "T4", "--batch", "8"]) == 0
+    assert capsys.readouterr().out == answer and len(counted_names()) > 1000
+    assert max(map(len, answer.splitlines())) < 130
+
+
+def test_a_language_model_is_answered_as_its_function_answers(capsys, tmp_path):
+    tuned = ["finetune", "llama-3.1-8b", "--devices", "T4", "L4", "--samples", "1000", "--json"]
+    assert main([*tuned, "--price", "L4=1", "--length", "512", "--method", "4-bit"]) == 0
+    asked = {"samples": 1000, "prices": {"L4": 1}, "length": 512}
+    found = estimate_finetuning("Llama 3.1 8B", "4-bit", devices=["T4", "L4"], **asked)
+    assert json.loads(capsys.readouterr().out) == json.loads(found.to_json())
+    served = ["serve", "Qwen/Qwen2.5-7B-Instruct", "--runtime", "llama.cpp", "--bits", "4"]
+    assert main([*served, "--prompt", "100", "--generated", "50", "--devices", "T4", "--json"]) == 0
+    asked = {"runtime": "llama.cpp", "bits": 4, "prompt": 100, "generated": 50, "devices": ["T4"]}
+    found = estimate_serving("Qwen2.5 7B", **asked)
+    assert json.loads(capsys.readouterr().out) == json.loads(found.to_json())
+    shape = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+    (tmp_path / "config.json").write_text(json.dumps(shape | {"vocab_size": 50257}))
+    assert main(["finetune", str(tmp_path), "--devices", "T4"]) == 0
+
+
+@pytest.mark.parametrize("command", ["network", "finetune", "serve"])
+def test_each_command_has_an_example_that_runs(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    example = capsys.readouterr().out.splitlines()[-1]
+    assert main(shlex.split(example)[3:]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["resnet51"], "the nearest are resnet51q, resnet50"),
+        (["yolov8n"], "package.module:factory or file.py:factory"),
+        (["meta-llama/Llama-3.1-8B"], "ask `finetune 'Llama 3.1 8B'` or `serve"),
+        (["finetune", "Llama 4"], "the nearest are Llama"),
+        (["finetune", "resnet50"], "unknown model 'resnet50'"),
+        (["serve", "bert-base-uncased"], "writes no answers"),
+        (["resnet50d", "--precision", "fp32"], "16 bits"),
+        (["resnet50d", "--devices", "RTX4091"], "RTX 4090"),
+        (["no_such_module:net"], "no_such_module"),
+        (["torch.nn:Linear"], "missing a required argument: 'in_features'"),
+        (["builtins:dict"], "not a torch.nn.Module"),
+    ],
+    ids=str,
+)
+def test_what_has_no_answer_ends_in_a_sentence_and_status_2(words, hint, capsys):
+    assert main(words) == 2
+    said = one_line(capsys.readouterr().err)
+    assert hint in said and "torchvision" not in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["finetune", "Llama 3.1 8B", "--bits", "4"],
+        ["finetune", "Llama 3.1 8B", "--count", "4"],
+        ["serve", "Llama 3.1 8B", "--method", "full"],
+        ["serve", "Llama 3.1 8B", "--optimizer", "sgd"],
+        ["serve", "Llama 3.1 8B", "--epochs", "3"],
+        ["resnet50", "--bits", "4"],
+        ["resnet50", "--batch", "0"],
+        ["resnet50", "--price", "=0.35"],
+    ],
+    ids=str,
+)
+def test_an_option_that_would_change_nothing_is_refused(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2 and words[-2] in capsys.readouterr().err
+
+
+FACTORIES = """
+import sys
+from torch import nn
+
+class Wrong(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.layer(x) + None
+
+def ends(): sys.exit(3)
+def raises(): raise TypeError("mine")
+def text(): return "text"
+"""
+
+
+def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "width_of_mine.py").write_text("WIDTH = 8")
+    text = "from torch.nn import Linear\nfrom width_of_mine import WIDTH\n"
+    text += "def make():\n    return Linear(WIDTH, WIDTH)"
+    (tmp_path / "model_of_mine.py").write_text(text)
+    asked = f"{tmp_path / 'model_of_mine.py'}:make", "--input", "8", "--devices", "T4"
+    assert main(asked) == 0 and "T4" in capsys.readouterr().out
+    assert main([f"{tmp_path / 'absent.py'}:make"]) == 2 and "there is no file" in one_line(
+        capsys.readouterr().err
+    )
+
+
+def test_a_network_is_answered_in_text_and_json_with_the_words_of_the_command(capsys):
+    asked = ["torch.nn:Identity", "--input", "8", "--inference"]
+    priced = ["--devices", "T4", "--price", "T4=0.35"]
+    assert main([*asked, *priced, "--compiled", "--optimizer", "sgd"]) == 0
+    said = capsys.readouterr().out
+    assert "your price" in said and "--this-machine" in said and "loss=" not in said
+    assert main([*asked, *priced, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
+    assert main([*asked, "--precision", "bf16"]) == 0
+    assert "the T4, which has no bf16" in one_line(capsys.readouterr().out)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = one_line(capsys.readouterr().out)
+    assert "RTX PRO 6000 Max-Q" in said and "Ethernet 10G" in said
+
+
+def test_an_error_of_ones_own_model_is_not_taken_for_a_wrong_question(tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(FACTORIES)
+    for name, hint in (("ends", "status 3"), ("text", "made str"), ("Wrong", "cannot be counted")):
+        assert main([f"{file}:{name}", "--input", "4"]) == 2
+        assert hint in one_line(capsys.readouterr().err)
+    with pytest.raises(TypeError, match="mine"):  # with its traceback
+        main([f"{file}:raises", "--input", "4"])
