@@ -169,15 +169,17 @@ def _time_steps(
     fetches_s: list[float] = []
     steps_s: list[float] = []
     restarts_s: list[float] = []  # the waits for the first batch of an epoch
-    awake_s = on_core_s = asleep_s = 0.0
+    awake_s = fetching_s = on_core_s = asleep_s = 0.0
     workers = _WorkerWatch()
     wait_for(device)
     start = clock()
     while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
         epochs, asked, awake = batches.epochs, clock(), _awake_s()
+        fetch_began = time.thread_time()
         batch = next(batches)
         fetched, awake_then, on_core = clock(), _awake_s(), time.thread_time()
         awake_s += awake_then - awake
+        fetching_s += on_core - fetch_began
         step(batch)
         ended = clock()
         on_core_s += time.thread_time() - on_core
@@ -210,7 +212,12 @@ def _time_steps(
         kind=device.kind,
         step_s=fetch_s + min(steps_s) if on_cpu else mean_s,
         fetch_s=fetch_s,
-        loader=replace(facts, waits=waits, restart_s=restart_s),
+        loader=replace(
+            facts,
+            waits=waits,
+            own_s=None if facts.workers else fetching_s / count,
+            restart_s=restart_s,
+        ),
     )
     return timing, on_core_s / count, asleep_s / count
 
