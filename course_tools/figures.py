@@ -124,7 +124,7 @@ def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
     """Mark in a corner of a picture how many of its figures are unreliable, if there are any."""
     doubts = sum(bool(one.warnings) for one in figures)
     if doubts:
-        words = f"{doubts} of {len(figures)} points unreliable"
+        words = f"{doubts} of {len(figures)} points unreliable (x)"
         axes.annotate(words, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
 
 

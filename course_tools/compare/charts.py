@@ -21,10 +21,17 @@ with lessons_extra():
     from matplotlib.axes import Axes
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
+ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":"}
 OTHER = {**LOOKS["cuda"], "color": PINK, "marker": "D"}
 DASHED = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
 THIN = {"marker": "", "alpha": 0.25}
+CROSSED: dict[str, Any] = {
+    "marker": "x",
+    "markersize": 18,
+    "markeredgewidth": 3,
+    "linestyle": "",
+    "color": "black",
+}
 Curve = Sequence[Measurement]  # of one contestant, smallest size first
 
 
@@ -63,6 +70,8 @@ def plot_rates(
         low, high = zip(*(one.rate_quartiles for one in line), strict=True)
         color = look_of(line[0].kind)["color"]
         axes.fill_between([one.size for one in line], low, high, color=color, alpha=0.2, lw=0)
+        doubtful = [one for one in line if one.warnings]
+        axes.plot([one.size for one in doubtful], [one.rate for one in doubtful], **CROSSED)
     for line in dashed:
         _draw(axes, line, DASHED)
     sizes: set[int] = set()

@@ -150,12 +150,16 @@ def find_chip(name: str | Chip) -> Chip:
     """
     if isinstance(name, Chip):
         return name
-    return _find(name, all_chips(), "chip", "`python -m course_tools.estimate --help`")
+    how = (
+        "`python -m course_tools.estimate --help` lists all. For a card of your own pass "
+        "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory), by its data sheet"
+    )
+    return _find(name, all_chips(), "chip", how)
 
 
 def find_link(name: str) -> Link:
     """Return the link with this name, as `find_chip` does for chips."""
-    return _find(name, all_links(), "link", "`chips.all_links()`")
+    return _find(name, all_links(), "link", "`chips.all_links()` lists all")
 
 
 @cache
@@ -197,7 +201,7 @@ def _find(name: str, among: Sequence[Named], what: str, how_to_list: str) -> Nam
     near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.6)
     names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
     nearest = f": the nearest are {names}" if near else ""
-    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list} lists all.")
+    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list}.")
 
 
 def _plain(name: str) -> str:

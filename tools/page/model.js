@@ -102,8 +102,7 @@ export function isAnswering(question) {
  */
 function precisionOf(question, chip) {
   if (!shapeOf(question) && question.precision !== "amp") return question.precision;
-  if ("bf16" in chip.peaks) return "bf16";
-  return isAnswering(question) && !("fp16" in chip.peaks) ? "fp32" : "fp16";
+  return ["bf16", "fp16", "fp32"].find((name) => name in chip.peaks) ?? "fp16";
 }
 
 /** The share of the peak that products reach; see chips.py. @param {Chip} chip @param {string} name */
@@ -320,7 +319,7 @@ function imageWork(question, model, batch) {
   const step = model.steps[question.task];
   if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
   const [counted, convFlops, convBytes, depthwise, attention, recurrent, flops, bytes, kernels,
-    volumeFlops, volumeBytes, unaligned, ...rest] = numbersIn(step);
+    deepFlops, volumeFlops, volumeBytes, unaligned, ...rest] = numbersIn(step);
   const [parameters = 0, trained = 0] = rest;
   const factor = batch / counted;
   const training = question.task === "training";
@@ -336,6 +335,7 @@ function imageWork(question, model, batch) {
     convolution: { flops: factor * convFlops, bytes: factor * convBytes },
     ...PLAIN,
     depthwise: factor * depthwise,
+    deepFlops: factor * deepFlops,
     volume: { flops: factor * volumeFlops, bytes: factor * volumeBytes },
     unaligned: factor * unaligned,
     other: { flops: factor * flops, bytes: factor * bytes + adam },

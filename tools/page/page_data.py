@@ -102,6 +102,7 @@ def _image_networks() -> dict[str, dict[str, Any]]:
             work.flops - image_flops - volume.flops,
             work.bytes_moved - image_bytes - volume.bytes_moved,
             work.kernels,
+            float(f"{work.depthwise.flops:.3g}"),
             volume.flops,
             volume.bytes_moved,
             work.unaligned if work.unaligned > 5e-4 * work.flops else 0.0,
