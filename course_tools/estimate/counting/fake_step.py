@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributions import Distribution
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -90,11 +91,17 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
     Raises:
         TypeError: it is not a module, or a program of TorchScript, which has no Python to follow.
+        ValueError: it has lazy layers that have no size yet.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("a program of torch.jit has no Python. Pass the model it was made from.")
+    if any(map(is_lazy, model.parameters())):
+        raise ValueError(
+            "the model has lazy layers, whose sizes are not known yet. Call it once with an "
+            "example, such as model(inputs)."
+        )
     copies = (nn.DataParallel, nn.parallel.DistributedDataParallel)
     return model.module if isinstance(model, copies) else model
 
@@ -249,7 +256,7 @@ class Step(TorchDispatchMode):
                     del out
         except CannotCount:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a model must not end the user's kernel
             raise self._explained(error) from error
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)
@@ -310,7 +317,7 @@ class Step(TorchDispatchMode):
                     return x, dim
         return None, 0
 
-    def _explained(self, error: Exception) -> RuntimeError:
+    def _explained(self, error: BaseException) -> RuntimeError:
         """Return an error that says where the model failed and what to do."""
         lines = (str(error) or type(error).__name__).splitlines()
         said = lines[0].partition(". ")[0][:200].rstrip(".!")

@@ -663,10 +663,16 @@ def test_the_result_says_what_is_not_counted_and_links_to_the_page(model):
     )
 
 
-def test_one_call_answers_time_and_memory(model):
-    found = estimate(model, X, batch=64, devices=["T4"])
-    assert found.memory.needed_bytes == estimate_memory(model, X, batch=64).needed_bytes
-    assert found["T4"].needed_bytes == found.memory.needed_bytes
+class Exits(nn.Linear):
+    def forward(self, x):
+        raise SystemExit(3)
+
+
+def test_a_model_that_ends_the_program_or_has_no_sizes_yet_is_refused_in_a_sentence():
+    with pytest.raises(RuntimeError, match="Exits cannot be counted"):
+        estimate(Exits(16, 4), X, devices=["T4"])
+    with pytest.raises(ValueError, match=r"lazy layers.*Call it once"):
+        estimate(nn.LazyLinear(4), X, devices=["T4"])
 
 
 def test_a_chip_of_your_own_is_estimated_from_its_data_sheet(model):
