@@ -30,7 +30,7 @@ MARKED = {
     "course_lessons/test_setup.py": "slow",
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
-    "course_lessons/test_scripts_of_ones_own.py": "long",
+    "course_lessons/scripts/test_scripts.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
     "course_tools/estimate/counting/test_count_work.py": "long",
     "course_lessons/evidence/test_published.py": "long",
@@ -38,7 +38,7 @@ MARKED = {
 # the markers of tests that may start a Python
 STARTS = ("process", "slow", "long", "browser", "notebook")
 # What is long begins, so that at the end no worker is left alone with it.
-FIRST = ("test_launch.py", "notebooks", "test_scripts.py", "test_scripts_of_ones_own.py")
+FIRST = ("test_launch.py", "notebooks", "test_scripts.py")
 FIRST += ("test_exercises.py", "browser", "tools", "doctor", "test_xla.py", "test_setup.py")
 # The launcher runs on Linux and macOS.
 collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" else []

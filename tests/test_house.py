@@ -9,14 +9,6 @@ ROOT = Path(__file__).resolve().parent.parent
 HOMES = {"course_utils": ROOT, "course_tools": ROOT, "course_lessons": ROOT / "notebooks"}
 FLOORS = [*HOMES]
 TESTS = Path(__file__).resolve().parent
-# What still has to move or to go: these lists only shrink.
-NOT_YET_MIRRORED = {
-    "course_lessons/test_scripts_of_ones_own.py",
-}
-NOT_YET_WITHOUT_CIRCLES: set[str] = set()
-NOT_YET_SILENT = {
-    "course_tools/old_code/old_names.json",
-}
 NUMBERED = r"(?i:lessons?('s|s')?[ _]\d)"
 
 
@@ -131,7 +123,7 @@ def inside(folder: str) -> dict[str, set[str]]:
 
 def test_no_folders_import_each_other_in_a_circle():
     folders = {name.rpartition(".")[0] for name in ARROWS}
-    assert {folder for folder in folders if circles(inside(folder))} <= NOT_YET_WITHOUT_CIRCLES
+    assert not [folder for folder in folders if circles(inside(folder))]
 
 
 def test_no_text_names_a_higher_floor_or_the_number_of_a_lesson():
@@ -144,7 +136,7 @@ def test_no_text_names_a_higher_floor_or_the_number_of_a_lesson():
         for path in (TESTS / package).rglob("*.py"):
             if re.search(NUMBERED, path.read_text("utf-8")):
                 talkative.add(path.relative_to(ROOT).as_posix())
-    assert talkative <= NOT_YET_SILENT
+    assert not talkative
 
 
 def test_nothing_imports_tests_or_tools():
@@ -165,7 +157,7 @@ def mirrored(test: Path) -> bool:
 def test_a_test_stands_where_its_module_stands_and_has_its_name():
     found = [path for part in (*HOMES, "tools") for path in (TESTS / part).rglob("test_*.py")]
     strays = {path.relative_to(TESTS).as_posix() for path in found if not mirrored(path)}
-    assert strays <= NOT_YET_MIRRORED
+    assert not strays
 
 
 def test_the_marks_of_processes_stand_on_tests_and_not_on_modules():

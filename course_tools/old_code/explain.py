@@ -47,8 +47,8 @@ def all_clear() -> str:
     known = ", ".join(f"{count} of {name}" for name, count in counts.items())
     return (
         f"Nothing outdated was found among the old forms that this tool knows ({known}), nor among "
-        "the names of torch, Lightning and Darts that the installed packages lack. The code was "
-        "read, not run: other packages, and what a checkpoint holds, were not looked at."
+        "the names of torch, Lightning, Darts and NumPy that the installed packages lack. The code "
+        "was read, not run: other packages, and what a checkpoint holds, were not looked at."
     )
 
 

@@ -27,6 +27,7 @@ KNOWN = {
     "torch_xla": TABLES["torch_xla"],
     "Darts": TABLES["darts"],
     "torch": TABLES["torch"],
+    "NumPy": TABLES["numpy"],
     "packages that have gone": TABLES["others"],
 }
 
@@ -53,7 +54,7 @@ TEXTS = [row for package in KNOWN.values() for row in package.get("texts", ())]
 ALIASES: dict[str, str] = TABLES["aliases"]
 
 TRAINER = "lightning.pytorch.Trainer"
-PACKAGES = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "darts")
+PACKAGES = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "darts", "numpy")
 GONE, UNKNOWN = object(), object()
 HOOK_KINDS = ("LightningModule", "Callback", "LightningDataModule")
 _HOOKS_OF_MODULES = (

@@ -493,6 +493,17 @@ def files(running: World) -> Iterator[Name]:
         put(torch.empty(0, dtype=torch.uint8).set_(copied), where, spot(2))
         return copied
 
+    share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]
+
+    def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
+        if running.pretends(device):
+            raise NotImplementedError(
+                "a rehearsal does not pretend tensors of a GPU that one process sends to another: "
+                "let the workers return tensors of the CPU, and move them in the loop"
+            )
+        return share(kind, size, device=device)
+
+    yield Name(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
     registry = [(0, tag, restore), *torch.serialization._package_registry]
     yield Name(torch.serialization, "_package_registry", registry)
     yield Name(torch.UntypedStorage, "cuda", to_gpu)

@@ -80,6 +80,9 @@ class Watch(TorchDispatchMode):
         elif running.started and tensors and not rule.anywhere and tensors[0].dim():
             running.saw("on the CPU", place)
         out = run(func, rule.slow, args, kwargs)
+        if asked is not None:
+            for each in results(out):
+                put(each, asked, place)
         self.mark(out, rule, asked or device, place, call, tensors)
         return out
 

@@ -19,10 +19,10 @@ from course_tools.rehearsal.where import (
     NO_FLOAT64,
     World,
     fake_mode,
-    inner,
     is_fake,
     mark_of,
     move,
+    parts_of,
     place_of,
     put,
     real_device,
@@ -122,6 +122,8 @@ def _moves(running: World) -> Iterator[Name]:
         device = running.device(device)
         if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
             raise TypeError(NO_FLOAT64)
+        if torch.nn.parameter.is_lazy(tensor):  # it has no values yet
+            return put(_run(torch.empty, (0,), {"dtype": tensor.dtype}), device)
         non_blocking = rest.pop("non_blocking", False)
         copied = original["to"](tensor, dtype or tensor.dtype, **rest)
         if device == place_of(copied):
@@ -234,7 +236,7 @@ def _asked_of_to(tensor: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _with_parts_moved(tensor: Tensor, device: torch.device, non_blocking: bool) -> Tensor:
     """Return a tensor on a device; of one that wraps others, these are moved."""
-    if inner(tensor) is None or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if not parts_of(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return move(tensor, device, non_blocking)
     names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
     parts = {name: getattr(tensor, name).to(device) for name in names}
@@ -283,6 +285,15 @@ def _compared_first() -> Iterator[Name]:
 
         return tensor_split
 
+    count: Any = torch.ctc_loss
+
+    def ctc_loss(rows: Tensor, targets: Tensor, *lengths: Any, **kwargs: Any) -> Tensor:
+        device, given = place_of(rows), list(lengths)  # lengths may come from anywhere
+        for index, each in enumerate(given):
+            given[index] = put(each.clone(), device) if isinstance(each, Tensor) else each
+        return count(rows, targets, *given, **kwargs)
+
+    yield Name(torch, "ctc_loss", ctc_loss)
     yield Name(torch, "tensor_split", split_checked(torch.tensor_split))
     yield Name(Tensor, "tensor_split", split_checked(Tensor.tensor_split))
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
@@ -305,6 +316,7 @@ def _makers() -> Iterator[Name]:
     for name in BESIDE:
         yield Name(Tensor, name, _made_beside(getattr(Tensor, name)))
     yield Name(torch, "from_numpy", _made_here(torch.from_numpy))
+    yield Name(torch, "from_dlpack", _made_here(torch.from_dlpack))
     yield Name(torch, "normal", _made_on(torch.normal))
 
 
@@ -352,11 +364,11 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
             moved = data.to(device)
             if moved is not data and function.__name__ != "tensor":
                 return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
-            args = (moved, *args[1:])
-            kept = torch._C._DisableTorchDispatch()
-            with kept, warnings.catch_warnings():
-                warnings.simplefilter("default")
-                return put(function(*args, **kwargs), device)
+            with torch._C._DisableTorchDispatch(), warnings.catch_warnings(record=True) as told:
+                made = function(moved, *args[1:], **kwargs)
+            for each in told:
+                warnings.warn(each.message, stacklevel=2)
+            return put(made, device)
         _refuse_what_cannot_fit(running, device, function.__name__, args, kwargs)
         return put(_run(function, args, kwargs), device, spot(2))
 
@@ -415,6 +427,7 @@ def _made_here(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def make(*args: Any) -> Tensor:
         made = function(*args)
-        return made if mark_of(made) is not None else put(made, CPU, spot(2))
+        device = place_of(args[0]) if isinstance(args[0], Tensor) else CPU
+        return made if mark_of(made) is not None else put(made, device, spot(2))
 
     return make

@@ -196,29 +196,33 @@ def storages(tensor: Tensor) -> Iterator[Any]:
             yield part.untyped_storage()
 
 
-def inner(tensor: Tensor) -> Tensor | None:
-    """Return the plain tensor inside one that wraps others (a DTensor, one of vmap), or None."""
+def parts_of(tensor: Tensor) -> list[Tensor]:
+    """Return the plain tensors inside one that wraps others (a DTensor, one of vmap)."""
     functorch = torch._C._functorch
     if functorch.is_functorch_wrapped_tensor(tensor):
-        return functorch.get_unwrapped(tensor)
-    names = getattr(type(tensor), "__tensor_flatten__", None)
-    if names is None:
-        return None
-    parts = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]  # type: ignore
-    return next((part for part in parts if isinstance(part, Tensor)), None)
+        return [functorch.get_unwrapped(tensor)]
+    if not hasattr(type(tensor), "__tensor_flatten__"):
+        return []
+    names = tensor.__tensor_flatten__()[0]  # type: ignore[attr-defined]
+    return [part for name in names if isinstance(part := getattr(tensor, name), Tensor)]
 
 
 def mark_of(tensor: Tensor) -> Mark | None:
     """Return the mark of a tensor's storage, or None if this rehearsal has not seen it."""
+    if type(tensor) is not Tensor and type(tensor) is not torch.nn.Parameter:
+        with torch._C.DisableTorchFunctionSubclass():
+            return _mark_of(tensor)
+    return _mark_of(tensor)
+
+
+def _mark_of(tensor: Tensor) -> Mark | None:
     try:
         mark = tensor.untyped_storage().__dict__.get("rehearsed", UNTIED).mark
     except (NotImplementedError, RuntimeError):  # sparse, or it wraps others
         with torch._C._DisableTorchDispatch():
-            part = inner(tensor)
-            if part is not None:
+            for part in parts_of(tensor):
                 return mark_of(part)
-            marks = [mark_in(each) for each in storages(tensor)]
-        mark = marks[0] if marks else None
+            mark = next((mark_in(each) for each in storages(tensor)), None)
     return mark if mark is not None and mark.world is State.world else None
 
 
@@ -227,8 +231,9 @@ def place_of(tensor: Tensor) -> torch.device:
     mark = mark_of(tensor)
     if mark is not None:
         return mark.device
-    part = inner(tensor) if type(tensor) is not Tensor else None
-    return real_device(tensor) if part is None else place_of(part)
+    for part in parts_of(tensor) if type(tensor) is not Tensor else []:
+        return place_of(part)
+    return real_device(tensor)
 
 
 def put(tensor: Tensor, device: torch.device, place: Spot | None = None) -> Tensor:
@@ -238,11 +243,13 @@ def put(tensor: Tensor, device: torch.device, place: Spot | None = None) -> Tens
     running = world()
     place = place or spot(2)
     with torch._C._DisableTorchDispatch():
-        part = inner(tensor)
-        if part is not None:
+        parts = parts_of(tensor)
+        for part in parts:
             put(part, device, place)
+        if parts:
             return tensor
-        found = list(storages(tensor))
+        with torch._C.DisableTorchFunctionSubclass():
+            found = list(storages(tensor))
     if device.type == running.kind:
         running.touch()
         if running.kind == "mps" and tensor.dtype == torch.float64:

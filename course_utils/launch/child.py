@@ -9,6 +9,7 @@ server that has imported PyTorch and Lightning for all of them, and has run noth
 import io
 import itertools
 import json
+import multiprocessing
 import os
 import signal
 import sys
@@ -131,6 +132,9 @@ def fit(request: Request, accelerator: str, count: int) -> None:
 def fit_as_rank(rank: int, request: Request, accelerator: str, count: int) -> None:
     """Train as one rank of ddp: Lightning finds its rank in the variable LOCAL_RANK."""
     threading.Thread(target=end_a_stopped_training, daemon=True).start()
+    if sys.platform == "linux":
+        # Python would ask the server for the workers of a loader, which knows no class of theirs.
+        multiprocessing.set_start_method("fork", force=True)  # as in a rank of torchrun
     os.environ["LOCAL_RANK"] = str(rank)
     fit(request, accelerator, count)
 

@@ -1,6 +1,5 @@
 import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import torch
 from course_lessons.darts.pictures import draw_published, draw_steps, gains, times_text
 from course_lessons.darts.shops import darts_problem, shops
+from start_python import python
 
 from course_tools.estimate import count_work
 from course_utils.lightning import QUIET
@@ -171,8 +171,8 @@ def test_with_ddp_each_process_runs_the_script_and_with_spawn_only_one_ends_it(t
     (script,) = [text for text in cells if text.startswith("%%writefile train_darts.py")]
     (tmp_path / "train_darts.py").write_text(script.partition("\n")[2])
     for strategy, lines in (("ddp", 2), ("ddp_spawn", 1)):
-        command = [sys.executable, "train_darts.py", "--accelerator", "cpu", "--strategy", strategy]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        command = ["train_darts.py", "--accelerator", "cpu", "--strategy", strategy]
+        done = python(*command, cwd=tmp_path, fresh=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("2 processes trained, and this one forecast 14 days") == lines, (
             strategy

@@ -1,7 +1,5 @@
-import subprocess
-import sys
-
 import pytest
+from start_python import python
 
 import course_tools
 import course_utils
@@ -20,8 +18,7 @@ HEAVY = (
 
 
 def run(code: str, *options: str) -> str:
-    command = [sys.executable, *options, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = python(*options, "-c", code, fresh=True)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
 

@@ -1,10 +1,9 @@
 """Tools in a Python that has torch and none of the lessons' packages."""
 
 import subprocess
-import sys
 
 import pytest
-from small_machines import ROOT
+from start_python import python
 
 ABSENT = ("matplotlib", "PIL", "parso", "lightning", "pytorch_lightning", "pandas")
 
@@ -12,9 +11,7 @@ ABSENT = ("matplotlib", "PIL", "parso", "lightning", "pytorch_lightning", "panda
 def run_without(code: str) -> subprocess.CompletedProcess:
     """Run code in a Python that finds none of the packages `ABSENT`."""
     hidden = f"import sys; sys.modules.update(dict.fromkeys({ABSENT}))\n"
-    hidden += f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'notebooks')!r}]\n"
-    command = [sys.executable, "-c", hidden + code]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return python("-c", hidden + code, fresh=True)
 
 
 @pytest.mark.process

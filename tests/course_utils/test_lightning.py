@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
+from start_python import python
 
 from course_utils import Device
 from course_utils.lightning import pl, trainer_kwargs
@@ -48,14 +47,8 @@ pl.Trainer(**trainer_kwargs("cpu"), logger=True, enable_checkpointing=False)
 chosen = ("PJRT_DEVICE", "CUDA_VISIBLE_DEVICES", "COURSE_DEVICE", "OMP_NUM_THREADS")
 assert [os.environ.get(name) for name in chosen] == [before.get(name) for name in chosen]
 """
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PJRT", "XLA", "COURSE"))
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=clean, capture_output=True, text=True, timeout=120
-    )
+    foreign = [name for name in os.environ if name.startswith(("PJRT", "XLA", "COURSE"))]
+    done = python("-c", code, fresh=True, **dict.fromkeys(foreign))
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"GPU available: (True|False).*, used: False", done.stdout)
     assert "Tip:" not in done.stdout

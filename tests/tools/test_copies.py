@@ -1,12 +1,11 @@
 """The notebooks that people open, made from the lessons, and how they are handed out."""
 
 import ast
-import subprocess
-import sys
 
 import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
+from start_python import python
 
 from tools.copies import GIVEN, LESSONS, ROOT, copy_of, hand_out, trust
 
@@ -79,8 +78,7 @@ def test_a_folder_that_cannot_be_written_is_enough_where_nothing_is_new(tmp_path
 @pytest.mark.process
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_another(tmp_path):
     (tmp_path / "file").touch()
-    command = [sys.executable, ROOT / "tools" / "copies.py", tmp_path / "file"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = python(ROOT / "tools" / "copies.py", tmp_path / "file", fresh=True)
     assert done.returncode == 1 and done.stderr.endswith("make lab LESSONS=$HOME/my-lessons\n")
     assert done.stderr.count("\n") == 1
 
@@ -143,11 +141,8 @@ def test_a_record_that_cannot_be_read_stops_nobody_and_nothing_is_overwritten(tm
 
 @pytest.mark.process
 def test_a_release_publishes_copies_for_learners_and_for_teachers(tmp_path):
-    subprocess.run(
-        [sys.executable, ROOT / "tools" / "copies.py", "--publish", tmp_path],
-        check=True,
-        timeout=300,
-    )
+    done = python(ROOT / "tools" / "copies.py", "--publish", tmp_path, fresh=True)
+    assert done.returncode == 0, done.stderr
     for kind in ("notebooks", "solutions"):
         assert sorted(path.name for path in (tmp_path / kind).iterdir()) == [
             path.name for path in LESSONS

@@ -1,10 +1,10 @@
 """`make gpu` on a CPU: every part ends, and the report has what it showed."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from start_python import python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import gpu
@@ -14,8 +14,7 @@ ROOT = gpu.ROOT
 
 
 def call(*arguments):
-    command = [sys.executable, "tools/gpu.py", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    return python("tools/gpu.py", *arguments, cwd=ROOT, timeout=600, fresh=True)
 
 
 @pytest.mark.process

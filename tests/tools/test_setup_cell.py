@@ -2,11 +2,10 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
+from start_python import python
 
 from tools.setup_cell import ROOT, launch_links, read_address, setup_cell, stamp
 
@@ -84,6 +83,5 @@ def test_the_cell_is_short_because_what_it_says_lives_in_a_module():
     ids=" ".join,
 )
 def test_what_is_not_an_address_is_refused(words):
-    command = [sys.executable, ROOT / "tools" / "setup_cell.py", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = python(ROOT / "tools" / "setup_cell.py", *words, fresh=True)
     assert done.returncode == 2 and "is not" in done.stderr

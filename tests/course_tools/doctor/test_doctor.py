@@ -42,27 +42,6 @@ def bare(tmp_path):
     return tmp_path / "bare"
 
 
-# NVIDIA: no hardware, no driver, the wrong driver
-
-
-@pytest.mark.process
-@needs_no_gpu
-def test_no_nvidia_hardware_is_named(bare):
-    """Real where this machine has no card; only its /sys is replaced by an empty one."""
-    found = finding("cuda", root=bare)
-    assert (found["cause"], found["usable"]) == ("no-hardware", False)
-    assert "No NVIDIA graphics card" in found["why"] and "Colab" in found["fix"]
-
-
-@pytest.mark.process
-@needs_no_gpu
-def test_an_nvidia_smi_that_reaches_no_driver_is_named(tmp_path, bare):
-    """Stand-in: an nvidia-smi on the PATH that says what the real one says without a driver."""
-    said = "NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver."
-    found = finding("cuda", root=bare, **stub_smi(tmp_path, said, status=9))
-    assert found["cause"] == "no-driver" and said in found["why"]
-
-
 # NVIDIA: the wrong torch, the wrong variable, the wrong card
 
 
@@ -113,21 +92,6 @@ def test_a_card_that_works_is_called_usable():
     found = finding("cuda")
     assert (found["cause"], found["usable"], found["fix"]) == ("works", True, "")
     assert "cuda:0" in found["why"]
-
-
-# Hosted notebooks
-
-
-@pytest.mark.process
-@needs_no_gpu
-def test_a_hosted_notebook_with_its_accelerator_switched_off_is_named(bare):
-    """Stand-in: the variable that the host sets. That there is no card is real."""
-    found = finding("cuda", root=bare, COLAB_RELEASE_TAG="release")
-    assert (
-        found["cause"] == "accelerator-off"
-        and "Google Colab" in found["why"]
-        and "Runtime > Change" in found["fix"]
-    )
 
 
 # torch itself
@@ -193,11 +157,6 @@ def mps_and_cpu(tmp_path_factory):
     return run_doctor("--require", "mps", "--require", "cpu", root=tmp_path_factory.mktemp("bare"))
 
 
-@pytest.mark.process
-def test_mps_on_another_platform_needs_no_fix(mps_and_cpu):
-    assert mps_and_cpu[1]["findings"][0]["cause"] == "other-platform"
-
-
 # XLA
 
 
@@ -256,7 +215,7 @@ def test_a_kind_that_was_not_asked_for_is_not_examined(mps_and_cpu):
 @pytest.mark.process
 def test_every_kind_that_is_required_has_to_work(mps_and_cpu):
     status, report = mps_and_cpu
-    assert [found["usable"] for found in report["findings"]] == [False, True]
+    assert [found["cause"] for found in report["findings"]] == ["other-platform", "works"]
     assert status == 1
 
 

@@ -4,14 +4,13 @@ that is called.
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 import torch
+from start_python import python
 from torch import nn
 
 from course_tools.estimate import Chip, Job, Machine, estimate
@@ -947,7 +946,7 @@ def test_importing_the_package_costs_no_more_than_torch():
 from course_tools.estimate import Chip, estimate, estimate_memory
 print({"pandas", "matplotlib", "ipywidgets", "lightning", "torchvision", "PIL"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code, fresh=True)
     assert done.stdout == "set()\n", done.stderr
 
 

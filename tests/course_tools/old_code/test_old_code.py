@@ -3,7 +3,6 @@ import inspect
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from start_python import python
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explain import Explanation, explain
@@ -126,6 +126,11 @@ def test_a_line_is_counted_as_an_editor_counts_it(before):
     line = before.count("\n") + 1
     assert [note.line for note in explain(f"{before}Trainer(gpus=2)").findings] == [line]
     assert [note.line for note in explain(f"{before}!pip install torch==1.9.0").findings] == [line]
+
+
+def test_what_stands_twice_on_a_line_is_said_once():
+    text = "import torch\nx = torch.nothing_of_the_kind(1) + torch.nothing_of_the_kind(2)"
+    assert len(explain(text).findings) == 1
 
 
 def test_a_notebook_is_read_cell_by_cell_and_stays_a_notebook(tmp_path):
@@ -265,7 +270,7 @@ def test_the_help_imports_neither_torch_nor_lightning():
         "try: runpy.run_module('course_tools.old_code', run_name='__main__')\n"
         "except SystemExit: print({'torch', 'lightning', 'parso'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python("-c", program, fresh=True)
     assert done.returncode == 0 and done.stdout.endswith("set()\n")
 
 
@@ -324,6 +329,7 @@ def old_names():
     return [name for name in ours if name != "lightning.pytorch.logging."]  # Python's own
 
 
+@pytest.mark.filterwarnings("ignore:In the future .np:FutureWarning")  # as NumPy says of np.str
 def test_an_outdated_name_is_really_gone_and_what_replaces_it_is_there():
     assert len(old_names()) > 50 and not [name for name in old_names() if is_there(name)]
     rows = [re.match(r"(torch|torchmetrics|lightning)(\.\w+)+", new) for new, _ in NAMES.values()]

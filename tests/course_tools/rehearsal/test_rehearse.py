@@ -3,6 +3,7 @@
 import copy
 import gc
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -196,6 +197,40 @@ def pass_checkpointing(device):
     return layer[0].weight.grad
 
 
+def pass_ctc(device):
+    rows = torch.randn(5, 2, 4, device=device).log_softmax(2)
+    targets, lengths = torch.ones(2, 2, dtype=torch.long, device=device), torch.tensor([5, 5])
+    return F.ctc_loss(rows, targets, lengths, torch.tensor([2, 2]))
+
+
+def pass_lazy(device):
+    return nn.LazyLinear(3).to(device)(torch.ones(2, 2, device=device))
+
+
+def pass_meta(device):
+    with torch.device("meta"):
+        layer = nn.Linear(2, 2)
+    return layer.to_empty(device=device).weight
+
+
+def pass_jagged(device):
+    rows = [torch.ones(2, 4), torch.ones(3, 4)]
+    return torch.nested.nested_tensor(rows, layout=torch.jagged, device=device) * 2
+
+
+def pass_threads(device):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(torch.ones(2, device=device) * 2))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def pass_data_parallel(device):
+    network = nn.DataParallel(nn.Linear(2, 2).to(device), device_ids=[0])
+    return network(torch.ones(4, 2, device=device))
+
+
 def pass_sparse(device):
     matrix = torch.eye(3).to_sparse().to(device)
     return matrix @ torch.ones(3, 2, device=device)
@@ -305,6 +340,45 @@ def test_the_collector_of_cycles_does_not_move_a_tensor_home():
             gc.collect()
             assert rows.device.type == "cuda" and torch.cuda.memory_allocated() == 4000
             rows + 1
+
+
+class Cards(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return torch.ones(2).cuda()
+
+
+@pytest.mark.process
+def test_a_worker_that_touches_the_gpu_fails_as_after_a_fork():
+    with rehearse():
+        torch.ones(1, device="cuda")
+        loader = torch.utils.data.DataLoader(Cards(), num_workers=1, multiprocessing_context="fork")
+        with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
+            next(iter(loader))
+
+
+def test_two_gpus_are_two_devices():
+    with rehearse(gpus=2):
+        with torch.cuda.device(1):
+            rows = torch.ones(2).cuda()
+        assert rows.device == torch.device("cuda:1")
+        with pytest.raises(RuntimeError, match="at least two devices"):
+            rows + torch.ones(2).cuda()
+        network = nn.DataParallel(nn.Linear(2, 2).cuda())
+        network(torch.ones(4, 2).cuda()).sum().backward()
+        assert network.module.weight.grad.device == torch.device("cuda:0")
+
+
+def test_a_checkpoint_remembers_where_its_tensors_were(tmp_path):
+    with rehearse() as rehearsal:
+        torch.save(torch.ones(2, device="cuda"), tmp_path / "one.pt")
+        assert torch.load(tmp_path / "one.pt").device.type == "cuda"
+        assert torch.load(tmp_path / "one.pt", map_location="cpu").device.type == "cpu"
+    with pytest.raises(RuntimeError, match="deserialize object on a CUDA device"):
+        torch.load(tmp_path / "one.pt")
+    assert any("map_location" in each for each in rehearsal.report.remarks)
 
 
 def test_float64_is_refused_on_a_mac():

@@ -1,12 +1,11 @@
 """Verdicts on evidence made by hand, and on figures of GPUs that others recorded."""
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 import torch
+from start_python import python
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Subset, TensorDataset
 
 from course_tools.timeline.bottleneck import PARTS, judge
@@ -294,5 +293,4 @@ def test_what_other_programs_took_makes_the_verdict_doubtful_if_it_could_change_
 @pytest.mark.process
 def test_it_needs_no_package_that_draws():
     code = "import course_tools.timeline.bottleneck, sys; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "False"
+    assert python("-c", code, fresh=True).stdout == "False\n"

@@ -247,7 +247,7 @@ def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
     mark = uuid.uuid4().hex
     monkeypatch.setenv("FAMILY", mark)
     how = {"accelerator": "cpu", "count": 1}
-    whole = run_lesson(f"{own}:drawing", epochs=3, out=tmp_path / "whole", **how)
+    whole = run_lesson(f"{own}:drawing", strategy="ddp", epochs=3, out=tmp_path / "whole", **how)
     run_lesson(f"{own}:drawing", epochs=1, out=tmp_path / "out", **how)
     resumed = run_lesson(f"{own}:drawing", epochs=3, out=tmp_path / "out", resume=True, **how)
     assert resumed.losses == whole.losses

@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
+from start_python import python
 
 from course_utils import LaunchError, RunError, run_lesson
 from course_utils.launch import child
@@ -90,5 +89,4 @@ def test_each_kind_of_end_has_its_status_and_no_traceback(error, status, monkeyp
 @pytest.mark.process
 def test_the_command_does_not_import_torch_to_read_its_options():
     code = "import sys, course_utils.launch.__main__; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert python("-c", code, fresh=True).stdout == "False\n"

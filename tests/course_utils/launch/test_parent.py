@@ -3,12 +3,11 @@
 import fcntl
 import json
 import os
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from start_python import python
 
 from course_utils import LaunchError, RunError, run_lesson
 from course_utils.launch import parent
@@ -91,10 +90,9 @@ def test_an_output_that_lacks_a_letter_shows_its_number_and_a_full_one_is_a_sent
         except RunError as error:
             print(error, file=sys.stderr)
     """
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
-    assert done.stdout == b"gr\\xf6\\xdfe\n"
-    assert done.stderr.startswith(b"what the ranks print cannot be shown: [Errno 28]")
+    done = python("-c", code, PYTHONIOENCODING="ascii")
+    assert done.stdout == "gr\\xf6\\xdfe\n"
+    assert done.stderr.startswith("what the ranks print cannot be shown: [Errno 28]")
 
 
 @pytest.mark.process
@@ -105,5 +103,5 @@ def test_a_limit_of_address_space_is_named_when_the_training_cannot_start(tmp_pa
         from course_utils import run_lesson
         run_lesson({TRAINING!r}, out={str(tmp_path)!r})
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code, fresh=True)
     assert "RunError" in done.stderr and "ulimit -v` allows a process 537 MB" in done.stderr

@@ -408,7 +408,7 @@ def test_a_bad_argument_is_one_sentence(script, arguments, tmp_path, monkeypatch
         start(monkeypatch, script, *arguments)
     *usage, sentence = capsys.readouterr().err.splitlines()
     assert usage[0].startswith("usage: ") and all(line[:1] == " " for line in usage[1:])
-    assert f"error: {arguments[0]}" in sentence or arguments[0] in sentence
+    assert arguments[0] in sentence
     assert not list(tmp_path.iterdir())
 
 
