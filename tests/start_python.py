@@ -33,18 +33,15 @@ def process_to_fork_from():
     """Start the process from which programs are forked; it ends when the block or this process
     does.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="tests-") as folder,
-        socket.socket(socket.AF_UNIX) as door,
-    ):
-        door.bind(f"{folder}/door")
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind("")  # Linux chooses a name, which is no file
         door.listen()
         number = door.fileno()
         command = [sys.executable, __file__, str(number)]
         # of a session of its own, so that Ctrl-C ends the tests first
         how = {"stdin": subprocess.PIPE, "start_new_session": True, "pass_fds": [number]}
         with subprocess.Popen(command, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}, **how):
-            os.environ[ADDRESS] = door.getsockname()
+            os.environ[ADDRESS] = door.getsockname().decode().removeprefix("\0")
             yield
 
 
@@ -104,7 +101,7 @@ class Program:
 
     def _fork(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX)
-        line.connect(os.environ[ADDRESS])
+        line.connect("\0" + os.environ[ADDRESS])
         asked = json.dumps({"words": self.words, "cwd": self.cwd, "env": self.env}).encode()
         numbers = [file.fileno() for file in self.files]
         socket.send_fds(line, [len(asked).to_bytes(8, "big")], numbers)

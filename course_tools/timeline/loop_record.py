@@ -220,9 +220,9 @@ def _pauses_s(
     for longer than `PAUSE_S` neither in PyTorch nor waiting for a batch.
     """
     inside = []
-    for call in calls:
-        named = call["cat"] == "user_annotation" and not call["name"].startswith("Optimizer.")
-        if not named:
+    for call in calls:  # and not Python's own functions, which a trace with stacks has too
+        in_optimizer = call["name"].startswith("Optimizer.")
+        if in_optimizer or call["cat"] in ("cpu_op", *DRIVER):
             inside.append(call)
     busy, device = union([*_spans(inside), *fetched]), union(_spans(on_device))
     found = []

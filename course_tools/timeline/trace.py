@@ -27,7 +27,7 @@ EXCHANGE = re.compile(r"(void )?nccl", re.IGNORECASE)  # kernels of NCCL, and of
 # rocBLAS ("Cijk"), MIOpen and Triton's templates give them. Others mostly wait for memory.
 ARITHMETIC = re.compile(
     r"gemm(?!v)|conv(?!er)|cutlass|cudnn_|xmma|winograd|[dw]grad|fprop|nvjet|Cijk|igemm|fft|"
-    r"attention|flash|fmha|RNN|LSTM|GRU|triton_tem",
+    r"attention|attn|flash|fmha|RNN|LSTM|GRU|triton_tem",
     re.IGNORECASE,
 )
 BATCH_NORM = re.compile(r"\bbn_|batch_?norm", re.IGNORECASE)

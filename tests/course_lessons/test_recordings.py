@@ -32,7 +32,6 @@ def test_a_recording_that_does_not_exist_is_an_error_that_names_those_that_do():
     [
         ("v100_no_worker", 149.0, {"GPU": 98.1}),
         ("v100_four_workers", 121.9, {"GPU": 98.6}),
-        ("a100_exchange", 76.7, {"NCCL": 29.2}),
         ("v100_copy", 20.0, {"copies": 1.65}),
         ("a100_launches", 3.0, {}),
     ],

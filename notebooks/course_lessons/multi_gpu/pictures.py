@@ -116,5 +116,7 @@ def draw_step() -> Picture:
     axes.set_yticks([1, 0], ["calculates", "exchanges"])
     axes.set(ylim=(-0.85, 1.5), xlim=(0, 78))
     alt = "A step of 77 ms on one of eight A100. An exchange of 11 ms in the forward pass leaves "
-    alt += "the GPU idle; one of 13 ms runs while the backward pass calculates."
+    alt += "the GPU idle; one of 13 ms runs while the backward pass calculates. Recorded by "
+    alt += "others on A100 40 GB, August 2022. Source: github.com/facebookresearch/"
+    alt += "HolisticTraceAnalysis at f4d0062c."
     return picture(axes, alt, colors=16)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from course_lessons.recordings import Recording, load
 from course_tools.figures import BLUE, ORANGE, PINK, YELLOW, Picture, lecture_axes, picture
 from course_tools.timeline.drawing import draw_runs
-from course_tools.timeline.lanes import Lane, covered_s
+from course_tools.timeline.lanes import Lane
 
 MEMORY_KINDS = ("parameters", "optimizer", "gradients", "activations", "other")
 MEMORY_COLORS = (BLUE, PINK, ORANGE, YELLOW, "#BBBBBB")  # Okabe and Ito's, and a grey
@@ -17,17 +17,6 @@ def draw_copy_and_work() -> Picture:
     kernels = len(_lane(recording, "device").work)
     title = f"First the copy, then {kernels} kernels in turn"
     return _draw(title, {"Part of a step": recording})
-
-
-def draw_exchange() -> Picture:
-    """Draw a step of one of eight A100, with the exchange that is hidden and that which is not."""
-    recording = load("a100_exchange")
-    work, exchange = (_lane(recording, kind).work for kind in ("device", "exchange"))
-    alone_s = covered_s(work + exchange) - covered_s(work)
-    whole_s = covered_s(exchange)
-    hidden_ms, whole_ms = 1e3 * (whole_s - alone_s), 1e3 * whole_s
-    title = f"{hidden_ms:.0f} of {whole_ms:.0f} ms of exchange are hidden"
-    return _draw(title, {"one step, rank 3 of 8": recording})
 
 
 def draw_idle_gpu() -> Picture:

@@ -207,6 +207,7 @@ def main():
         if state.get("scaler"):
             scaler.load_state_dict(state["scaler"])
         start_epoch, best = state["epochs"], state["best"]
+        del state  # it has the size of the network three times
     lr = optimizer.param_groups[0]["lr"]
     if rank == 0:
         print(f"{args.checkpoint}: {start_epoch} of {args.epochs} epochs done, lr {lr}")

@@ -6,7 +6,6 @@ from course_lessons.recordings import pictures
     ("draw", "words"),
     [
         (pictures.draw_copy_and_work, "Part of a step, recorded on V100"),
-        (pictures.draw_exchange, "rank 3 of 8, recorded on A100"),
         (pictures.draw_idle_gpu, "GPU: busy for 66%"),
         (pictures.draw_workers, "four workers, recorded on V100"),
         (pictures.draw_launches, "3 ms of a step, recorded on A100"),

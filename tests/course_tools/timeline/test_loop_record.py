@@ -99,6 +99,7 @@ def test_the_optimizer_and_other_threads_are_told_from_the_loops_own_python():
             event(STEP, begin + 1, 9, "user_annotation"),
             event("Optimizer.step#Adam.step", begin + 1, 4, "user_annotation"),
             event("my own block", begin + 5, 5, "user_annotation"),
+            event("metrics.py(7): update", begin + 5, 5, "python_function"),
             event("aten::pin_memory", begin + 5, 5, "cpu_op", tid=99),
             event("kernel", begin + 1, 0.001, "kernel", tid=20),
         ]

@@ -32,7 +32,7 @@ def event(name, category, **changes):
     return plain | changes
 
 
-# Names of kernels in recordings of a V100, A100 and MI250 that others published.
+# Names of kernels in recordings of a V100, A100, MI250 and MI300X that others published.
 @pytest.mark.parametrize(
     ("name", "category", "kind"),
     [
@@ -42,6 +42,7 @@ def event(name, category, **changes):
         ("sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwc", "kernel", "arithmetic"),
         ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_16>", "kernel", "arithmetic"),
         ("Cijk_Alik_Bljk_SB_Bias_AS_SAV_UserArgs_MT64x16x32", "kernel", "arithmetic"),
+        ("attn_fwd", "kernel", "arithmetic"),
         ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512>", "kernel", "memory"),
         ("void cudnn::ops::nchwToNhwcKernel<float, float, float>", "kernel", "memory"),
         ("void at::native::vectorized_elementwise_kernel<4, at::native>", "kernel", "memory"),
