@@ -11,13 +11,13 @@ import nbformat
 import pytest
 from course_lessons.beyond_the_notebook.pictures import draw_starts
 from course_lessons.device_speed.classroom import ClassResult
+from course_lessons.gpu.pictures import draw_memories
 from course_lessons.multi_gpu.pictures import draw_collectives, draw_ddp, draw_published_scaling
 from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from course_tools.timeline.drawing import draw_runs
-from tests.course_lessons.gpu.test_pictures import PICTURES
 from tests.course_tools.compare.test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from tests.course_tools.timeline.test_drawing import LANES
 
@@ -28,7 +28,7 @@ DOCUMENTS += sorted((ROOT / "tools" / "book" / "pages").glob("*.md"))
 ONE_THREAD = rows("cpu, 1 thread", "cpu", 500, 600, 700)
 XLA_ROWS = rows("xla:0", "xla", 5, 50, 500)
 DRAWN = {
-    **PICTURES,
+    "memories": draw_memories,
     "speeds": lambda: comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS, XLA_ROWS).plot(),
     "class": lambda: ClassResult(
         {"a": comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), "b": comparison(CPU_ROWS, XLA_ROWS)}, {}

@@ -1,8 +1,8 @@
 """Write every lesson as one file that carries the course: `make standalone` makes standalone/.
 
-The course's wheel stands as text in the folded set-up cell. The cell checks its hash, unpacks it
-into a temporary folder for this kernel alone, and adds the packages that are missing; nothing that
-is there is changed.
+What the lesson uses of the course stands as text in the folded set-up cell. The cell checks its
+hash, unpacks it into a temporary folder for this kernel alone, and adds the packages that are
+missing; nothing that is there is changed.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import lzma
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,10 +20,32 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
+from course_lessons.openings import OPENINGS  # noqa: E402
+
 from course_utils.whole_file import write_whole  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 
+# These name all lessons or tools, so they do not say what one lesson uses.
+NAME_ALL = ("course_lessons/openings.py", "course_tools/__main__.py")
+# Tables of which a lesson gets some rows: its own pattern, or the one for all others.
+KNOWN = {
+    "worth_it": "",
+    "memory": "",
+    "others": r"^(resnet|resnext|vit_|efficientnet|mobilenet|convnext)",
+}
+TABLES = {
+    "course_lessons/evidence/published.csv.gz": {
+        "start_here": ",resnet50,",
+        "multi_gpu": ",resnet50,",
+        "device_speed": ",(resnet50|efficientnet_b0),",
+        "waiting": r",RTX [45]090,.*,fp16,[01],0,2\.9\.1,",
+        "worth_it": ",RTX 5090,",
+        "others": "^$",
+    },
+    "course_tools/estimate/counted_networks.csv.gz": KNOWN,
+    "course_tools/estimate/counted_memory.csv.gz": KNOWN,
+}
 LINE = 1000  # characters of text in a line
 CELL = """
 # @title Set-up: run this first
@@ -82,6 +105,44 @@ def build_wheel() -> dict[str, bytes]:
             return {name: archive.read(name) for name in names}  # nothing is installed from it
 
 
+def unit_of(name: str) -> str:
+    """Return the folder of a package that a file is in, or nothing; every lesson has the others."""
+    package, *folders = name.split("/")[:-1]
+    return folders[0] if folders and package.startswith("course_") else ""
+
+
+def used_by(lesson: Path, files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the files that a lesson uses: tools and folders that it names, and what these name."""
+    texts: dict[str, str] = {}
+    for name, data in files.items():
+        if name.endswith(".py") and name not in NAME_ALL:
+            texts[unit_of(name)] = texts.get(unit_of(name), "") + data.decode()
+    homes = dict(re.findall(r'"(\w+)": "(\w+)\.', texts[""]))  # of names that a package hands on
+    text = lesson.read_text(encoding="utf-8") + OPENINGS[lesson.stem[3:]][0] + texts[""]
+    used: set[str] = set()
+    while True:
+        named = set(re.findall(r"course_(?:utils|tools|lessons)[./](\w+)", text))
+        for line in re.findall(r"from course_(?:utils|tools) import ([\w, ]+)", text):
+            named |= {homes[each] for each in line.split(", ") if each in homes}
+        new = (named & texts.keys()) - used
+        if not new:
+            break
+        used |= new
+        text = "".join(texts[unit] for unit in new)
+    kept = {name: data for name, data in files.items() if unit_of(name) in {"", *used}}
+    for name in TABLES.keys() & kept.keys():
+        pattern = TABLES[name].get(lesson.stem[3:], TABLES[name]["others"])
+        kept[name] = rows_of(kept[name], pattern)
+    return kept
+
+
+def rows_of(table: bytes, pattern: str) -> bytes:
+    """Return a table with its first two lines, which say what it is, and the rows of a pattern."""
+    source, header, *rows = gzip.decompress(table).decode().splitlines(keepends=True)
+    shown = [row for row in rows if re.search(pattern, row)]
+    return gzip.compress("".join([source, header, *shown]).encode(), mtime=0)
+
+
 def pack(files: dict[str, bytes]) -> bytes:
     """Return files as a zip archive that is compressed as a whole, the same bytes for the same."""
     archive = io.BytesIO()
@@ -103,8 +164,9 @@ def setup_cell(packed: bytes, lesson: str = "") -> str:
     return cell.replace("{text}", "\n".join(lines))
 
 
-def standalone(lesson: Path, packed: bytes) -> str:
-    """Return the text of a learner's copy of a lesson that carries the course."""
+def standalone(lesson: Path, files: dict[str, bytes]) -> str:
+    """Return the text of a learner's copy of a lesson that carries what it uses of the course."""
+    packed = pack(used_by(lesson, files))
     notebook = json.loads(copy_of(lesson))
     cell = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
     cell["source"] = setup_cell(packed, lesson.stem[3:]).splitlines(keepends=True)
@@ -119,9 +181,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "standalone")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    packed = pack(build_wheel())
+    files = build_wheel()
     for lesson in LESSONS:
-        text = standalone(lesson, packed)
+        text = standalone(lesson, files)
         write_whole(out / lesson.name, text)
         print(f"{out / lesson.name}: {len(text) / 1000:.0f} kB")
 

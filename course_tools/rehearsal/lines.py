@@ -5,12 +5,30 @@ import os
 import sys
 import sysconfig
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-#: a place in a program: its code and the index of the instruction
-Spot = tuple[CodeType, int]
+
+class Spot:
+    """A place in a program: its code and the index of the instruction. There is one for each."""
+
+    __slots__ = ("code", "instruction")
+    known: ClassVar[dict[tuple[int, int], "Spot"]] = {}
+
+    def __init__(self, code: CodeType, instruction: int) -> None:
+        self.code = code
+        self.instruction = instruction
+
+    @classmethod
+    def of(cls, frame: FrameType) -> "Spot":
+        """Return the place where a frame is."""
+        key = (id(frame.f_code), frame.f_lasti)
+        found = cls.known.get(key)
+        if found is None:
+            found = cls.known[key] = cls(frame.f_code, frame.f_lasti)
+        return found
+
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 FOLDERS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -39,12 +57,12 @@ def spot(depth: int = 1) -> Spot:
     """Return the place of the user's program that is running now."""
     here = sys._getframe(depth)
     frame = users_frame(here) or here
-    return frame.f_code, frame.f_lasti
+    return Spot.of(frame)
 
 
 def where_is(place: Spot) -> tuple[str, int]:
     """Return file and line number of a place."""
-    code, instruction = place
+    code, instruction = place.code, place.instruction
     positions = list(code.co_positions())
     line = positions[instruction // 2][0] if 0 <= instruction // 2 < len(positions) else None
     return code.co_filename, line or code.co_firstlineno

@@ -209,7 +209,7 @@ def parts_of(tensor: Tensor) -> list[Tensor]:
 
 def mark_of(tensor: Tensor) -> Mark | None:
     """Return the mark of a tensor's storage, or None if this rehearsal has not seen it."""
-    if type(tensor) not in PLAIN:
+    if type(tensor) is not Tensor and type(tensor) is not torch.nn.Parameter:
         with torch._C.DisableTorchFunctionSubclass():
             return _mark_of(tensor)
     return _mark_of(tensor)
@@ -224,9 +224,6 @@ def _mark_of(tensor: Tensor) -> Mark | None:
                 return mark_of(part)
             mark = next((mark_in(each) for each in storages(tensor)), None)
     return mark if mark is not None and mark.world is State.world else None
-
-
-PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def place_of(tensor: Tensor) -> torch.device:

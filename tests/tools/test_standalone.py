@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 import packaging
 import pytest
@@ -11,14 +13,19 @@ from small_machines import GOOD, SmallMachine, empty_environment
 
 from course_utils import __version__
 from tools.copies import LESSONS
-from tools.standalone import build_wheel, pack, setup_cell, standalone
+from tools.standalone import ROOT, build_wheel, pack, setup_cell, standalone, used_by
 
 NAMES = [lesson.stem for lesson in LESSONS]
 
 
 @pytest.fixture(scope="module")
-def packed():
-    return pack(build_wheel())
+def files():
+    return build_wheel()
+
+
+@pytest.fixture(scope="module")
+def packed(files):
+    return pack(used_by(LESSONS[0], files))
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +67,31 @@ def test_the_same_files_are_the_same_bytes_in_any_order():
 
 
 @pytest.mark.process
-def test_it_is_the_learners_copy_with_another_folded_set_up_cell(packed):
-    notebook = json.loads(standalone(LESSONS[0], packed))
+def test_it_is_the_learners_copy_with_another_folded_set_up_cell(files):
+    notebook = json.loads(standalone(LESSONS[0], files))
     codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert not any(cell["outputs"] for cell in codes)
     (cell,) = [cell for cell in codes if cell["id"].endswith("-setup")]
     assert cell["metadata"]["jupyter"] == {"source_hidden": True}
     text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    assert standalone(LESSONS[0], packed) == text
+    assert standalone(LESSONS[0], files) == text
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_it_carries_all_that_its_cells_import_and_is_small(tmp_path, files, lesson):
+    for name, data in used_by(lesson, files).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    code = ["import sys", f"sys.path = [p for p in sys.path if not p.startswith({str(ROOT)!r})]"]
+    code.append(f"sys.path.insert(0, {str(tmp_path)!r})")
+    for cell in json.loads(lesson.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            wanted = r"(?m)^(?:from|import) course_\w+.*(?:\([^)]*\))?$"
+            code += [found[0] for found in re.finditer(wanted, "".join(cell["source"]))]
+    code.append("from course_lessons.openings import OPENINGS, load_function")
+    code.append(f"load_function(OPENINGS[{lesson.stem[3:]!r}][0])")
+    command = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(standalone(lesson, files)) < 420_000
