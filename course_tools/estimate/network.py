@@ -242,6 +242,8 @@ class NetworkDemand:
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""
         work, lines = self.work, []
+        if self.batch == 1 and self.job.batch is None:
+            lines.append("A step has one sample, as the example has: batch= makes it faster.")
         if work.training and not work.loss_counted:
             lines.append("The loss is not counted: none was given, and the model returns none.")
         if self.job.shards > 1 and work.training:

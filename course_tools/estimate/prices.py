@@ -145,4 +145,12 @@ def billing(names: Sequence[str]) -> str:
     how = [f"{one['name']}: {one['what']}" for one in known]
     if "" in names or not known:
         how.append("others may bill a whole hour at least")
-    return f"Beside these hours you pay for starting, uploading data and idling ({'; '.join(how)})."
+    stopped, spot = (price_file()[name] for name in ("stopped", "spot"))
+    least, most = spot["less"]
+    return (
+        f"Beside these hours you pay for starting, uploading data and idling ({'; '.join(how)}). A "
+        f"stopped machine is billed for its disk: {stopped['usd_per_gb_month']:.2f} dollars per GB "
+        f"and month at {stopped['provider']} ({stopped['date']}, {stopped['source']}). Capacity "
+        f"that may be taken away (spot) costs {least:.0%} to {most:.0%} less ({spot['date']}, "
+        f"{spot['source']}): save checkpoints, and pass what you are asked for as prices=."
+    )

@@ -95,9 +95,20 @@ def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
     )
 
 
-def test_an_interval_of_ten_per_cent_is_not_narrow(world):
-    timed = world.time(working(world, (cost for _ in range(10_000) for cost in (0.01, 0.011))))
-    assert len(timed.blocks_s) > 5 * timing.MIN_BLOCKS
+@pytest.mark.parametrize(("other", "stops"), [(0.0103, True), (0.011, False)])
+def test_three_per_cent_from_end_to_end_are_narrow_and_ten_are_not(world, other, stops):
+    timed = world.time(working(world, (cost for _ in range(10_000) for cost in (0.01, other))))
+    blocks = len(timed.blocks_s)
+    assert blocks == timing.MIN_BLOCKS if stops else blocks > 5 * timing.MIN_BLOCKS
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(1e-4, 1), (1.0, 0)])
+def test_only_a_short_block_is_led_in(seconds, calls):
+    called = []
+    watch = Stopwatch(lambda: called.append(1), CPU)
+    watch.call_s = seconds
+    watch.lead_in()
+    assert len(called) == calls
 
 
 def test_a_queue_is_waited_for_around_the_first_call_and_each_block(world, monkeypatch):

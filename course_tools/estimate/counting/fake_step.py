@@ -5,8 +5,6 @@ import inspect
 import logging
 import re
 import reprlib
-import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributions import Distribution
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -55,7 +53,6 @@ UNASKED = (  # warnings of what counting does alone
     "Accessing the data pointer of FakeT",
 )
 LOGGER = logging.getLogger("torch._subclasses.fake_tensor")  # prints a traceback of its own
-PATIENCE_S, OFTEN = 10.0, 256  # of CPU between two signs of life, which are due after so many
 
 
 Loss = Callable[[Any], Tensor]
@@ -94,11 +91,17 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
     Raises:
         TypeError: it is not a module, or a program of TorchScript, which has no Python to follow.
+        ValueError: it has lazy layers that have no size yet.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("a program of torch.jit has no Python. Pass the model it was made from.")
+    if any(map(is_lazy, model.parameters())):
+        raise ValueError(
+            "the model has lazy layers, whose sizes are not known yet. Call it once with an "
+            "example, such as model(inputs)."
+        )
     copies = (nn.DataParallel, nn.parallel.DistributedDataParallel)
     return model.module if isinstance(model, copies) else model
 
@@ -142,8 +145,6 @@ class Step(TorchDispatchMode):
         self.phase, self.last = "forward", "its first operation"
         self.values = Values()
         self.assumed = self.values.assumed
-        self._followed, self._next_sign_s = 0, time.process_time() + PATIENCE_S
-        self._called: set[int] = set()  # ids of modules
         self._asked_dim, self._dim = batch_dim, batch_dim or 0
         # such as what a tokenizer returns
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
@@ -212,7 +213,6 @@ class Step(TorchDispatchMode):
         if func is torch.ops.prim.device.default:
             return args[0].fake_device  # asked for more often than all else together
         self.last = name = func.overloadpacket.__name__
-        self._show_life()
         if name == "_local_scalar_dense" and self.phase == "optimizer":
             return 1.0  # the number of the step
         out = self.values.instead(name, func, args)
@@ -223,28 +223,6 @@ class Step(TorchDispatchMode):
         self.values.note(name, args, out)
         self._tell(func, (args, kwargs or {}), out)
         return out
-
-    def _show_life(self) -> None:
-        """Say now and then how far a long step has been followed."""
-        self._followed += 1
-        if self._followed % OFTEN == 0 and time.process_time() > self._next_sign_s:
-            share, of = self._share()
-            bar = f"[{'#' * int(20 * share):.<20}]"
-            print(
-                f"Counting: {self.phase} {bar} {share:.0%} of the {of}, "
-                f"{self._followed:,} operations so far.",
-                file=sys.stderr,
-                flush=True,
-            )
-            self._next_sign_s += PATIENCE_S
-
-    def _share(self) -> tuple[float, str]:
-        """Return how much of this pass is done, and of what."""
-        if self.phase == "forward":
-            layers = {id(part) for part in self.model.modules() if not any(part.children())}
-            return len(layers & self._called) / max(1, len(layers)), "layers"
-        trained = [p for p in self.model.parameters() if p.requires_grad]
-        return sum(p.grad is not None for p in trained) / max(1, len(trained)), "gradients"
 
     def run(self, *observers: Observer) -> None:
         """Run the step once, without an optimizer, and call `observers` after each operation."""
@@ -260,7 +238,6 @@ class Step(TorchDispatchMode):
         LOGGER.disabled = True
         checks = Distribution._validate_args  # of values
         Distribution.set_default_validate_args(False)
-        hook = register_module_forward_pre_hook(lambda part, _: self._called.add(id(part)))
         try:
             with (
                 torch.set_grad_enabled(self.training),
@@ -279,14 +256,13 @@ class Step(TorchDispatchMode):
                     del out
         except CannotCount:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a model must not end the user's kernel
             raise self._explained(error) from error
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)
             torch.set_autocast_enabled("cuda", casts)
             LOGGER.disabled = silent
             Distribution.set_default_validate_args(checks)
-            hook.remove()
 
     def _tell(self, func: Any, given: Any, out: Any) -> None:
         for observe in self.observers:
@@ -341,7 +317,7 @@ class Step(TorchDispatchMode):
                     return x, dim
         return None, 0
 
-    def _explained(self, error: Exception) -> RuntimeError:
+    def _explained(self, error: BaseException) -> RuntimeError:
         """Return an error that says where the model failed and what to do."""
         lines = (str(error) or type(error).__name__).splitlines()
         said = lines[0].partition(". ")[0][:200].rstrip(".!")

@@ -4,7 +4,6 @@ by hand.
 
 import copy
 import dataclasses
-import re
 from collections import UserDict
 
 import pytest
@@ -664,12 +663,6 @@ def test_odd_sizes_cost_more_on_tensor_cores_alone():
     assert times == {"A100": pytest.approx(2.17, rel=0.01), "TPU v5e": 1.0}
 
 
-def test_a_long_step_shows_that_it_is_alive(monkeypatch, capsys):
-    monkeypatch.setattr("course_tools.estimate.counting.fake_step.PATIENCE_S", 0.0)
+def test_counting_prints_nothing(capsys):
     count_work(nn.Sequential(*[nn.Linear(4, 4) for _ in range(400)]), torch.zeros(2, 4))
-    lines = capsys.readouterr().err.splitlines()
-    assert all("operations so far" in line for line in lines)
-    for name, of in (("forward", "layers"), ("backward", "gradients")):
-        shares = [int(re.search(r"(\d+)% of the " + of, x)[1]) for x in lines if name in x]
-        assert len(shares) >= 4 and shares == sorted(shares)
-        assert min(shares) < 40 and 60 < max(shares) <= 100
+    assert capsys.readouterr() == ("", "")

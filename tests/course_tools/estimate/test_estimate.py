@@ -307,6 +307,18 @@ def test_two_gaming_cards_without_peer_to_peer_gain_less_than_two_of_a_data_cent
     assert gain("RTX 4090") < 1.5 < gain("A100")
 
 
+def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass():
+    # P. Patarasuk and X. Yuan (2009): each of n sends 2 (n - 1) / n times all gradients
+    work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=64, precision="bf16")
+    for name, hidden in (("PCIe through the host", 0.0), ("PCIe 4.0 x16", 2 / 3)):
+        link = next(one for one in all_links() if one.name == name)
+        found = scaling(work, "RTX 4090", link=name, counts=(1, 2))
+        one_s, sent = found.steps_s[0], exchange_s(work.parameters, link, 2)
+        assert sent > one_s  # so that it counts
+        two_s = 1.02 * one_s + sent - hidden * one_s
+        assert found.steps_s[1] == pytest.approx(two_s, rel=1e-3)
+
+
 def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
     def launches_s(layers, chip):
         net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
@@ -650,10 +662,16 @@ def test_the_result_says_what_is_not_counted_and_links_to_the_page(model):
     )
 
 
-def test_one_call_answers_time_and_memory(model):
-    found = estimate(model, X, batch=64, devices=["T4"])
-    assert found.memory.needed_bytes == estimate_memory(model, X, batch=64).needed_bytes
-    assert found["T4"].needed_bytes == found.memory.needed_bytes
+class Exits(nn.Linear):
+    def forward(self, x):
+        raise SystemExit(3)
+
+
+def test_a_model_that_ends_the_program_or_has_no_sizes_yet_is_refused_in_a_sentence():
+    with pytest.raises(RuntimeError, match="Exits cannot be counted"):
+        estimate(Exits(16, 4), X, devices=["T4"])
+    with pytest.raises(ValueError, match=r"lazy layers.*Call it once"):
+        estimate(nn.LazyLinear(4), X, devices=["T4"])
 
 
 def test_a_chip_of_your_own_is_estimated_from_its_data_sheet(model):

@@ -42,7 +42,8 @@ def test_every_list_price_is_of_a_chip_and_says_who_when_and_where():
         assert row["source"].startswith("https://") and row["what"], row
         assert 0 < row["usd_per_hour"] < 100, row
     assert len(list_prices()) >= 15
-    assert all(one["source"].startswith("https://") for one in providers.values())
+    others = [price_file()[name] for name in ("stopped", "spot")]
+    assert all(one["source"].startswith("https://") for one in [*providers.values(), *others])
 
 
 def test_a_provider_stands_for_its_list_and_ones_own_price_comes_first():
@@ -109,6 +110,15 @@ def test_ones_own_machine_comes_before_what_is_free_unless_that_is_surely_faster
         assert advice([mine], None, [colab]).startswith(said), hours
 
 
+def test_a_card_is_surely_faster_only_where_the_intervals_do_not_overlap(found):
+    own = estimate(MODEL, X, devices=["T4"], this_machine=1.0).rows[-1]
+    mine = replace(own, samples=int(40 * 3600 * own.batch), step_s=1.0)
+    for hours, named in ((10, True), (35, False)):  # 35 hours are 23 to 53
+        text = advice([mine, lasting(found["RTX 4090"], hours)], None)
+        assert text.startswith("Stay on your own machine") == (not named or "would take" in text)
+        assert ("RTX 4090" in text) == named, text
+
+
 def test_a_session_ends_at_its_last_whole_checkpoint():
     # ten epochs of 5 hours in sessions of 12: two each, and 2 hours lost at the end of each
     assert cut_into_sessions(50, 10, 12) == (5, 2, 5, 2)
@@ -135,6 +145,7 @@ def test_the_hours_are_also_sessions_and_weeks_of_what_is_free(found):
 
 def test_a_bill_has_more_lines_than_the_hours(found):
     assert "billed too" in repr(found) and "billed by the second" in found.details()
+    assert "stopped machine is billed for its disk" in " ".join(found.details().split())
     own = estimate(MODEL, X, devices=["T4"], prices={"T4": 0.3})
     assert "a whole hour at least" in " ".join(own.details().split())
 

@@ -56,8 +56,8 @@ def test_a_card_is_called_by_any_beginning_of_its_uuid_that_is_its_alone(uuid, i
 
 
 def test_a_version_of_cuda_is_split_as_the_driver_writes_it():
-    assert (split_version(12080), split_version(11040), split_version(13000)) == (
+    assert (split_version(12080), split_version(11100), split_version(13000)) == (
         (12, 8),
-        (11, 4),
+        (11, 10),
         (13, 0),
     )
