@@ -1,4 +1,4 @@
-"""A GPU for the cells of lesson 2, this machine's or a rehearsed T4, and the errors that it gives."""
+"""A GPU for the cells of lesson 2: this machine's, or a rehearsed T4; and how errors are shown."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
