@@ -191,9 +191,22 @@ def exchange(running: World) -> Iterator[Name]:
     def _get_object_coll_device(group: Any = None) -> str:
         return running.kind if asked_for.get(group_name(group)) else choose(group)
 
+    reduce = c10d.all_reduce
+
+    @functools.wraps(reduce)
+    def all_reduce(tensor: Any, op: Any = dist.ReduceOp.SUM, *args: Any, **kwargs: Any) -> Any:
+        if op != dist.ReduceOp.AVG or tensor.is_floating_point():
+            return reduce(tensor, op, *args, **kwargs)
+        done = reduce(tensor, dist.ReduceOp.SUM, *args, **kwargs)
+        if done is not None:
+            done.wait()  # gloo cannot average whole numbers, as NCCL does
+        group = args[0] if args else kwargs.get("group")
+        tensor.div_(dist.get_world_size(group), rounding_mode="trunc")
+        return done
+
     def is_nccl_available() -> bool:
         return running.kind == "cuda"
 
-    functions = (init_process_group, new_group, get_backend, barrier, is_nccl_available)
-    for function in (*functions, _get_object_coll_device):
+    functions = (init_process_group, new_group, get_backend, barrier, all_reduce)
+    for function in (*functions, is_nccl_available, _get_object_coll_device):
         yield from everywhere(c10d, function.__name__, function, "torch.distributed")

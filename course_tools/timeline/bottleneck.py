@@ -233,7 +233,8 @@ def _restarts(seen: LoopRecord) -> bool:
 
 
 def _wants_whole_batches(seen: LoopRecord) -> bool:
-    return bool(seen.loader.batch) and (seen.loader.in_tensors or seen.sample_s < CHEAP_S)
+    cheap = seen.sample_s < CHEAP_S and not seen.loader.waits
+    return bool(seen.loader.batch) and (seen.loader.in_tensors or cheap)
 
 
 def _workers_to_try(seen: LoopRecord, enough: int) -> int | None:

@@ -56,6 +56,8 @@ class LoaderFacts:
     persistent: bool = False  #: whether workers stay from epoch to epoch
     #: whether loading waits, for a drive or a network, rather than computes; None if not known
     waits: bool | None = None
+    #: seconds on a core in which the loop's own thread makes a batch; None if workers do
+    own_s: float | None = None
     #: seconds of a step in which the loop waited because workers started anew for an epoch
     restart_s: float = 0.0
     spawned: bool = False  #: workers are new processes that import the program again
@@ -94,8 +96,10 @@ class LoopRecord:
     @property
     def sample_s(self) -> float:
         """Seconds in which one process makes a sample, if samples are fetched one by one."""
-        # of w workers that cannot keep up, each takes w steps for its batch
-        one_batch_s = self.step_s * self.loader.workers or self.fetch_s
+        one_batch_s = self.loader.own_s
+        if one_batch_s is None:
+            # of w workers that cannot keep up, each takes w steps for its batch
+            one_batch_s = self.step_s * self.loader.workers or self.fetch_s
         return one_batch_s / self.loader.batch if self.loader.batch else math.inf
 
 

@@ -36,8 +36,9 @@ from course_utils.devices import Device, wait_for
 from course_utils.hardware.machine import usable_cores
 
 WARM_UP = 3  # steps before anything is timed: they compile, and allocate memory
-ASLEEP = 0.5  # a loader that neither computes nor queues for a core for this share of a batch waits
-IDLE = 0.3  # and so do workers that compute or queue for less than this share of the time
+# A loader waits, rather than computes, if it sleeps for this share of the time in which it does not
+# queue for a core.
+ASLEEP = 0.5
 LOOK_S = 0.1  # between two looks at the workers
 SAMPLERS = {
     RandomSampler: "RandomSampler(dataset)",
@@ -169,15 +170,17 @@ def _time_steps(
     fetches_s: list[float] = []
     steps_s: list[float] = []
     restarts_s: list[float] = []  # the waits for the first batch of an epoch
-    awake_s = on_core_s = asleep_s = 0.0
+    awake_s = fetching_s = on_core_s = asleep_s = 0.0
     workers = _WorkerWatch()
     wait_for(device)
     start = clock()
     while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
         epochs, asked, awake = batches.epochs, clock(), _awake_s()
+        fetch_began = time.thread_time()
         batch = next(batches)
         fetched, awake_then, on_core = clock(), _awake_s(), time.thread_time()
         awake_s += awake_then - awake
+        fetching_s += on_core - fetch_began
         step(batch)
         ended = clock()
         on_core_s += time.thread_time() - on_core
@@ -194,9 +197,9 @@ def _time_steps(
     fetch_s = statistics.mean(fetches_s)  # workers deliver in bursts, so the mean counts
     if facts.workers:
         workers.look(at_once=True)
-        waits = None if workers.awake_share is None else workers.awake_share < IDLE
+        waits = workers.wait
     else:
-        waits = 1 - awake_s / max(sum(fetches_s), 1e-9) > ASLEEP
+        waits = _sleeps(sum(fetches_s) - awake_s, fetching_s)
     restart_s = 0.0
     # where each worker makes more than one batch an epoch, so that the usual wait is known
     if restarts_s and not facts.persistent and 0 < 2 * facts.workers <= batches.per_epoch:
@@ -210,9 +213,18 @@ def _time_steps(
         kind=device.kind,
         step_s=fetch_s + min(steps_s) if on_cpu else mean_s,
         fetch_s=fetch_s,
-        loader=replace(facts, waits=waits, restart_s=restart_s),
+        loader=replace(
+            facts,
+            waits=waits,
+            own_s=None if facts.workers else fetching_s / count,
+            restart_s=restart_s,
+        ),
     )
     return timing, on_core_s / count, asleep_s / count
+
+
+def _sleeps(asleep_s: float, on_core_s: float) -> bool:
+    return asleep_s > ASLEEP * (asleep_s + on_core_s)
 
 
 def _awake_s() -> float:
@@ -233,14 +245,14 @@ def _schedstat(folder: str) -> tuple[float, float] | None:
 
 
 class _WorkerWatch:
-    """Watches how long the workers of a loader are on a core or waiting for one: starved by other
-    programs, they wait for a core and for nothing else.
+    """Watches whether the workers of a loader sleep or compute: starved by other programs, they
+    wait for a core and for nothing else.
     """
 
     def __init__(self) -> None:
-        self._last: dict[int, float] = {}  # by process
+        self._last: dict[int, tuple[float, float]] = {}  # by process, on a core and queueing
         self._then = time.perf_counter()
-        self._awake_s = self._alive_s = 0.0
+        self._on_core_s = self._queued_s = self._alive_s = 0.0
         self.look(at_once=True)
 
     def look(self, at_once: bool = False) -> None:
@@ -251,18 +263,22 @@ class _WorkerWatch:
         found = {}
         for child in multiprocessing.active_children():
             threads = _threads(child.pid) if child.daemon else []
-            awake = [sum(times) for times in map(_schedstat, threads) if times]
-            if awake and child.pid:
-                found[child.pid] = sum(awake)
+            times = [seen for seen in map(_schedstat, threads) if seen]
+            if times and child.pid:
+                found[child.pid] = (sum(one[0] for one in times), sum(one[1] for one in times))
         for process in found.keys() & self._last.keys():
-            self._awake_s += found[process] - self._last[process]
+            self._on_core_s += found[process][0] - self._last[process][0]
+            self._queued_s += found[process][1] - self._last[process][1]
             self._alive_s += now - self._then
         self._last, self._then = found, now
 
     @property
-    def awake_share(self) -> float | None:
-        """The share of the time in which a worker was on a core or waiting for one."""
-        return self._awake_s / self._alive_s if self._alive_s else None
+    def wait(self) -> bool | None:
+        """Whether the workers sleep for most of the time; None if nothing was seen of them."""
+        if not self._alive_s:
+            return None
+        asleep_s = max(0.0, self._alive_s - self._on_core_s - self._queued_s)
+        return _sleeps(asleep_s, self._on_core_s)
 
 
 def _threads(process: int | None) -> list[str]:

@@ -74,10 +74,14 @@ def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
     assert (first.low_s, first.high_s) == pytest.approx(answer["T4"].hours_interval)
 
 
-def test_a_time_that_was_disturbed_says_so():
-    assert repr(
-        StepTimes({"CPU, fp32": 0.1}, doubts=("CPU, fp32: The machine was busy.",))
-    ).endswith("Unreliable: CPU, fp32: The machine was busy.")
+def test_a_time_that_was_disturbed_says_so_first_and_gives_no_factor():
+    card = EstimatedStep("T4, 16 bits", 0.002, 0.005, "memory")
+    doubt = "CPU, fp32: The machine was busy."
+    times = StepTimes({"CPU, fp32": 0.1}, (card,), doubts=(doubt,))
+    shown = repr(times)
+    assert shown.startswith(times.verdict) and "run this cell again" in times.verdict
+    assert doubt in shown and "100 ms" in shown and "2 ms to 5 ms" in shown
+    assert "20 to 50" not in shown and "1.0" not in shown
 
 
 def test_a_model_that_cannot_be_counted_is_measured_without_an_estimate():

@@ -129,6 +129,35 @@ def test_one_rank_computes_the_same(runner, plain, script):
     assert printed == pytest.approx(first(2, plain[0]), abs=2e-4)
 
 
+REHEARSAL = ("-m", "course_tools.rehearsal")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["train_gpu.py", "train_fast.py"])
+def test_a_pretended_gpu_computes_the_weights_of_the_cpu(runner, plain, script):
+    exact = ("--bits", "32") if script == "train_fast.py" else ()
+    words = [*REHEARSAL, FOLDER / script, *SMALL, "--epochs", "3", *exact]
+    done = python(*words, cwd=runner.folder, **runner.variables)
+    assert not done.returncode, done.stderr
+    assert "pretended GPU" in done.stderr and losses(done.stdout) == plain[0]
+    for name, weight in runner.weights().items():
+        assert torch.equal(weight, plain[1][name]), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", FOR_RANKS)
+def test_two_pretended_gpus_train_as_two_ranks_on_the_cpu(runner, script):
+    options = ("--epochs", "1", "--bits", "32")
+    on_cpu = runner.run(script, *options, "--device", "cpu")
+    weights = runner.weights()
+    (runner.folder / "checkpoint.pt").unlink()
+    words = (*REHEARSAL, FOLDER / script, *SMALL, *options)
+    each = torchrun(2, *words, cwd=runner.folder, **runner.variables)
+    assert not any(done.returncode for done in each), [done.stderr for done in each]
+    assert losses(each[0].stdout) == on_cpu
+    assert all(torch.equal(weight, weights[name]) for name, weight in runner.weights().items())
+
+
 @pytest.mark.process
 @pytest.mark.usefixtures("needs_xla")
 def test_eight_xla_devices_compute_what_the_cpu_does(runner, plain):

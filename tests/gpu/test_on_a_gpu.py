@@ -13,6 +13,7 @@ import pytest
 import torch
 from course_lessons.device_speed.image_step import cnn_step
 from course_lessons.scripts import FOLDER
+from test_rehearse import PASSED, REFUSED
 
 from course_tools.compare.copy_speed import _copiers, copy_rate
 from course_tools.compare.workloads import using_tf32
@@ -174,3 +175,21 @@ def test_the_scripts_train_on_the_gpus_that_are_here_without_a_change(script, tm
     found, expected = [re.findall(r"loss (\S+)", lines[device]) for device in ("cuda", "cpu")]
     # TF32 rounds in the convolutions of newer cards.
     assert list(map(float, found)) == pytest.approx(list(map(float, expected)), rel=0.01)
+
+
+NAMES = {"ids": lambda each: each.__name__}
+
+
+@needs_cuda
+@pytest.mark.parametrize("program", REFUSED, **NAMES)
+def test_a_real_card_refuses_what_the_rehearsal_says_it_refuses(program):
+    if program.__name__ == "fail_second_gpu" and torch.cuda.device_count() > 1:
+        pytest.skip("there is a second GPU")
+    with pytest.raises((RuntimeError, TypeError, ValueError), match=REFUSED[program]):
+        program("cuda")
+
+
+@needs_cuda
+@pytest.mark.parametrize("program", PASSED, **NAMES)
+def test_a_real_card_accepts_what_the_rehearsal_says_it_accepts(program):
+    assert program("cuda").device.type == "cuda"

@@ -130,7 +130,8 @@ function readModel(next) {
   if (best) Object.assign(next, { model: best, own: null });
   else mark("model", found.length ? (found[0].near ? NEAREST : "Choose one of these:") : NOT_LISTED);
   const often = (/** @type {string} */ name) => (OFTEN.includes(name) ? 0 : 1);
-  const listed = found.map((one) => one.name).sort((one, other) => often(one) - often(other));
+  const listed = found.map((one) => one.name);
+  if (!found[0]?.near) listed.sort((one, other) => often(one) - often(other));
   const names = typed ? listed : OFTEN;
   if (!MODELS.has(typed)) offerChoices(names.filter((name) => name !== best).slice(0, MOST_CHOICES));
 }

@@ -14,9 +14,6 @@ from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.step_time import fitted, numbers
 
 RANK = 16  # of LoRA's matrices
-# The longest sample, by the models' config.json (n_positions or max_position_embeddings).
-CONTEXTS = {"BERT base": 512, "BERT large": 512, "Llama 2 7B": 4096}
-CONTEXTS |= {f"GPT-2{size}": 1024 for size in ("", " medium", " large", " XL")}
 
 
 def page_data() -> dict[str, Any]:
@@ -135,7 +132,7 @@ def _language_models() -> dict[str, dict[str, Any]]:
             "experts": model.experts,
             "used": model.experts_used,
             "adapters": model.adapters(RANK, model.shapes),
-            "context": CONTEXTS.get(name),
+            "context": model.context,
         }
         models[name] = {"steps": {}, "shape": shape}
     return models

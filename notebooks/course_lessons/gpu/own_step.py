@@ -15,6 +15,7 @@ from course_utils.timing import time_call
 CARDS = ("T4", "A100")  # the free card of Colab and Kaggle, and a faster one
 BITS = {"fp32": "fp32", "16 bits": "amp"}  # as the table and as `estimate` calls them
 HEADER = ("one training step", "", "time", "times this CPU", "bottleneck")
+AGAIN = "Busy machine: run this cell again. What was measured is unreliable, so there is no factor."
 GAIN = 1.5  # below it, what a GPU saves is hardly worth the change
 
 
@@ -48,7 +49,9 @@ class StepTimes:
 
     @property
     def verdict(self) -> str:
-        """A sentence on whether a GPU is worth it."""
+        """A sentence on whether a GPU is worth it, or that this cannot be told."""
+        if self.doubts:
+            return AGAIN
         cpu_s, *gpus_s = self.seconds.values()
         if not gpus_s:
             return self._without_a_gpu(cpu_s)
@@ -75,13 +78,17 @@ class StepTimes:
         cpu_s = next(iter(self.seconds.values()))
         rows = []
         for name, seconds in self.seconds.items():
-            rows.append((name, "measured", format_seconds(seconds), f"{cpu_s / seconds:.1f}", ""))
+            gain = "?" if self.doubts else f"{cpu_s / seconds:.1f}"
+            rows.append((name, "measured", format_seconds(seconds), gain, ""))
         for one in self.estimates:
             times = f"{format_seconds(one.low_s)} to {format_seconds(one.high_s)}"
             gains = f"{_rounded(cpu_s / one.high_s)} to {_rounded(cpu_s / one.low_s)}"
+            gains = "?" if self.doubts else gains
             rows.append((one.name, "estimated", times, gains, one.bottleneck))
-        doubts = [wrapped(f"Unreliable: {doubt}") for doubt in self.doubts]
-        return "\n".join([text_table(HEADER, rows), self.verdict, *doubts])
+        table = text_table(HEADER, rows)
+        if self.doubts:
+            return "\n".join([AGAIN, *(wrapped(doubt) for doubt in self.doubts), "", table])
+        return f"{table}\n{self.verdict}"
 
 
 def _rounded(number: float) -> str:

@@ -1,6 +1,6 @@
-"""A GPU for the cells of lesson 2: the one of this machine, or else a rehearsed T4."""
+"""A GPU for the cells of lesson 2: this machine's, or a rehearsed T4; and how errors are shown."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -17,3 +17,13 @@ def some_gpu() -> Iterator[torch.device]:
         return
     with rehearse("cuda", memory="16 GB", capability=(7, 5)):
         yield torch.device("cuda")
+
+
+def show_error(action: Callable[[], object]) -> None:
+    """Call `action`, and print the error that it ends in: its kind, and its last line."""
+    try:
+        action()
+    except Exception as error:
+        print(f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}")
+    else:
+        print("no error")

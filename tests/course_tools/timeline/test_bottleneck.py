@@ -161,6 +161,15 @@ def test_samples_that_cost_microseconds_get_whole_batches_and_no_workers(workers
         assert found.workers_to_try is None
 
 
+@pytest.mark.parametrize(
+    ("own_s", "waits", "whole"), [(2e-3, False, True), (2e-3, True, False), (4e-3, False, False)]
+)
+def test_what_a_sample_costs_is_the_time_on_a_core_whatever_else_runs(own_s, waits, whole):
+    # of 9 ms for 64 samples the loop's thread worked for 31 or 62 microseconds each
+    found = judge(loader_of(batch=64, sampler="sampler", own_s=own_s, waits=waits))
+    assert ("make whole batches" in found.advice) == whole
+
+
 def test_two_parts_of_one_length_are_no_verdict_and_no_advice():
     found = judge(replace(SEEN, arithmetic_s=4.5e-3))
     assert found.limit is None and "launches" in repr(found)

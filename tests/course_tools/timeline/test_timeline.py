@@ -224,3 +224,13 @@ def test_the_picture_and_the_verdict_agree_on_what_the_device_did():
     assert found.parts_s["memory"] == pytest.approx(800e-6)
     assert found.parts_s["arithmetic"] == pytest.approx(10e-6)
     assert found.operations == 3 and found.parts_s["copies"] == 0
+
+
+def test_only_the_steps_of_a_trace_are_shown_from_the_first_on():
+    trace = [
+        event("aten::add", 1000, 500),  # before the step, which begins a millisecond later
+        event("ProfilerStep#1", 2000, 1000, category="user_annotation"),
+        event("aten::mm", 2250, 500),
+    ]
+    found = Timeline.of_trace(trace)
+    assert shown(found.lanes[0].work) == [("aten::mm", 250, 750)]
