@@ -91,12 +91,12 @@ def measurements() -> list[Measured]:
     return found
 
 
-def ratio(row: Measured) -> float:
-    """Return the estimate over the measurement, or 1 for a step that launches limit: hosts differ,
-    and have an allowance of their own.
+def ratio(row: Measured) -> float | None:
+    """Return the estimate over the measurement, or None for a step that launches limit: hosts
+    differ, and have an allowance of their own.
     """
     time, total_s = row.time()
-    return 1.0 if time.limit == "launches" else total_s / row.measured_s
+    return None if time.limit == "launches" else total_s / row.measured_s
 
 
 def evidence(rows: list[Measured]) -> list[dict]:
@@ -112,8 +112,8 @@ def entry(key, rows):
     kind, precision, training, compiled = key
     cards = defaultdict(list)
     for row in rows:
-        cards[row.chip.name].append(ratio(row))
-    middles = {name: statistics.median(found) for name, found in cards.items()}
+        cards[row.chip.name] += filter(None, [ratio(row)])
+    middles = {name: statistics.median(found or [1.0]) for name, found in cards.items()}
     off = sorted(name for name, middle in middles.items() if max(middle, 1 / middle) > OFF)
     return {
         "kind": kind,

@@ -43,6 +43,7 @@ def lesson() -> dict:
 
 
 @needs_darts
+@pytest.mark.long
 def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
     from darts.models import NHiTSModel
 
@@ -58,6 +59,7 @@ def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
 
 
 @needs_darts
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["TFTModel", "RNNModel"])
 def test_a_model_with_covariates_and_two_values_a_day_is_counted_on_its_own_window(lesson, name):
     import darts.models

@@ -10,6 +10,8 @@ from docutils.utils.math.latex2mathml import tex2mathml
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.setup_cell import read_address
 
+LONG_SCRIPT = 35  # lines, more than a slide holds
+
 
 def with_the_opening_picture_alone(notebook, resources):
     """Keep of the set-up cell nothing but the picture that it draws: it gets a slide of its own."""
@@ -21,11 +23,12 @@ def with_the_opening_picture_alone(notebook, resources):
 
 
 def without_what_a_class_need_not_see(notebook, resources):
-    """Leave out progress and the boxes of untried exercises, and open an answer that has a slide of
-    its own: the prediction and the output came before it.
+    """Leave out long scripts, progress and the boxes of untried exercises, and open an answer that
+    has a slide of its own: the prediction and the output came before it.
     """
     for cell in notebook.cells:
-        if cell.source.strip().endswith("progress()"):
+        script = cell.source.startswith("%%writefile") and cell.source.count("\n") > LONG_SCRIPT
+        if script or cell.source.strip().endswith("progress()"):
             cell.metadata.slideshow = {"slide_type": "skip"}
         if "exercise" in cell.metadata.get("tags", []):
             cell.outputs = []

@@ -1,0 +1,65 @@
+"""The command that rehearses a script."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = """
+import sys, torch
+model = torch.nn.Linear(2, 1).to("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+forgotten = torch.ones(3, 2)
+for step in range(9):
+    rows = forgotten if "--forget" in sys.argv else forgotten.cuda()
+    model(rows).sum().backward()
+    optimizer.step()
+print("trained on", rows.device)
+"""
+
+
+def rehearsed(folder, *words):
+    (folder / "train.py").write_text(SCRIPT, encoding="utf-8")
+    command = [sys.executable, "-m", "course_tools.rehearsal", "--hide-real", *words]
+    variables = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    how = {"cwd": folder, "env": variables, "capture_output": True, "text": True}
+    return subprocess.run(command, **how)
+
+
+@pytest.mark.process
+def test_a_script_runs_unchanged_and_the_report_follows(tmp_path):
+    done = rehearsed(tmp_path, "train.py")
+    assert done.returncode == 0 and done.stdout == "trained on cuda:0\n"
+    assert "9 steps" in done.stderr and "Not looked at" in done.stderr
+
+
+@pytest.mark.process
+def test_an_error_stops_on_the_scripts_line_and_names_the_tensor(tmp_path):
+    done = rehearsed(tmp_path, "train.py", "--forget")
+    assert done.returncode == 1 and not done.stdout
+    assert "model(rows).sum().backward()" in done.stderr and "`forgotten`" in done.stderr
+    assert "train.py:5: forgotten = torch.ones(3, 2)" in done.stderr
+    assert "course_tools/rehearsal/" not in done.stderr
+
+
+@pytest.mark.process
+def test_steps_end_the_script(tmp_path):
+    done = rehearsed(tmp_path, "--steps", "2", "train.py")
+    assert done.returncode == 0 and not done.stdout and "2 steps" in done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["none.py"], "there is no file none.py"),
+        (["--capability", "seven", "train.py"], "two numbers with a point"),
+        (["--memory", "much", "train.py"], "not a size"),
+        (["--steps", "0", "train.py"], "at least 1"),
+    ],
+)
+def test_what_cannot_be_run_is_a_sentence(tmp_path, words, told):
+    done = rehearsed(tmp_path, *words)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
