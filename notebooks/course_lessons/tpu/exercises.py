@@ -10,7 +10,7 @@ from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, expect_pair, number_of
 from course_utils.xla import run_recorded, started_xla, xla_counters
 
-# Two functions that torch_xla 2.9 cannot lower, as test_other_judges.py confirms.
+# Two functions that torch_xla 2.9 cannot lower, as its test confirms.
 FALLBACKS = ("huber_loss", "median")
 
 
