@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from course_tools.rehearsal import cards, memory, operations, processes, tensors, where
 from course_tools.rehearsal.rehearse import Rehearsal, rehearse
+
+# pytest then shows an error on the line of the test, or of the library, that caused it.
+for module in (cards, memory, operations, processes, tensors, where):
+    vars(module)["__tracebackhide__"] = True
 
 
 @pytest.fixture
