@@ -40,8 +40,8 @@ def choose(
 ) -> Choice:
     """Choose a device: one's own if it needs minutes, then what is free, then what costs least.
 
-    What is rented is in time with its whole interval. Without a price that can be compared it is
-    the fastest one.
+    What is rented meets the deadline even at the slow end of its interval. Without a price that
+    can be compared it is the fastest one.
 
     Args:
         rows: the devices.
@@ -109,13 +109,13 @@ def advice(
         limit = "your hour"
     amounts, name = _amounts(row), _the(row)
     if why == "late":
-        return f"None of them makes {limit}: the fastest is {name}, {amounts}."
+        return f"None of them meets {limit}: the fastest is {name}, {amounts}."
     if why == "perhaps":
-        return f"None makes {limit} with its whole interval. {_start(name)} may: {amounts}."
+        return f"None surely meets {limit}. {_start(name)} may: {amounts}."
     if why == "fastest":
         if not limit:
             return f"{_start(name)} is the fastest: {amounts}."
-        sentence = f"The whole interval of {name} is within {limit}: {amounts}."
+        sentence = f"{_start(name)} meets {limit} even at the slow end: {amounts}."
         if cheaper is None:
             return sentence
         return f"{sentence} {_start(_the(cheaper))} may miss them: {_amounts(cheaper)}."

@@ -128,9 +128,9 @@ export function advise(rows, deadlineHours, free) {
   let limit = deadlineHours === null ? "" : `your ${deadlineHours} hours`;
   if (deadlineHours === 1) limit = "your hour";
   const [amount, name] = [amounts(row), the(row)];
-  if (why === "late") return `None of them makes ${limit}: the fastest is ${name}, ${amount}.`;
+  if (why === "late") return `None of them meets ${limit}: the fastest is ${name}, ${amount}.`;
   if (why === "perhaps") {
-    return `None makes ${limit} with its whole interval. ${capital(name)} may: ${amount}.`;
+    return `None surely meets ${limit}. ${capital(name)} may: ${amount}.`;
   }
   if (why === "fastest") return sayFastest(row, cheaper, limit);
   if (why === "free") return sayFree(row) + sayFaster(row, rows, row.seconds[2] >= HOUR);
@@ -181,7 +181,7 @@ function sayFaster(row, rows, asked) {
 /** @param {Row} row @param {Row | null} cheaper @param {string} limit */
 function sayFastest(row, cheaper, limit) {
   if (!limit) return `${capital(the(row))} is the fastest: ${amounts(row)}.`;
-  const sentence = `The whole interval of ${the(row)} is within ${limit}: ${amounts(row)}.`;
+  const sentence = `${capital(the(row))} meets ${limit} even at the slow end: ${amounts(row)}.`;
   if (cheaper === null) return sentence;
   return `${sentence} ${capital(the(cheaper))} may miss them: ${amounts(cheaper)}.`;
 }

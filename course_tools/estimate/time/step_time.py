@@ -108,7 +108,7 @@ class StepTime:
             f"arithmetic {format_seconds(self.arithmetic_s)}"
         )
         total = format_seconds(self.total_s)
-        return f"estimated {total} a step ({parts}): limited by {self.limit}"
+        return f"estimated {total} per step ({parts}): limited by {self.limit}"
 
 
 @cache

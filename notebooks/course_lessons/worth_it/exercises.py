@@ -30,7 +30,7 @@ def rent(answer: Any) -> Mistakes:
     """Write my_rent(): your estimate and the cheapest device that is in time, or None.
 
     The estimate is of your own model, with a deadline and at least two priced devices. A device is
-    in time if its whole interval is.
+    in time if the slow end of its interval is.
     """
     given = answer()
     expect_pair(given, "the estimate and the name of a device")
@@ -43,18 +43,21 @@ def rent(answer: Any) -> Mistakes:
     best = found.cheapest(deadline)
     best_name = "" if best is None else _the(best)
     if name is None:
-        yield best is not None, f"The whole interval of {best_name} is in time."
+        yield (
+            best is not None,
+            f"There is one: even at its slow end, {best_name} meets the deadline.",
+        )
         return
     row = _row(found, getattr(name, "device", name))
     if row is None:
         raise Wrong(f"{quote(name)} is not among the devices of your estimate.")
     yield row.fits is False, f"The step does not fit into the memory of {_the(row)}."
     late = f"With {_the(row)} it may take {_text(row.hours_interval[1])}, and your deadline is "
-    late += f"{_text(deadline)}. The whole interval has to lie before it."
+    late += f"{_text(deadline)}. The slow end of the interval has to lie before it."
     yield row.hours_interval[1] > deadline, late
     yield row not in priced, f"There is no price for {_the(row)}: pass one, or take another."
     less = best is not None and (best.cost or 0.0) < (row.cost or 0.0)
-    yield less, f"By the estimate {best_name} costs less, and is in time with its whole interval."
+    yield less, f"By the estimate {best_name} costs less, and meets it even at the slow end."
 
 
 def _row(found: Answers, name: Any) -> Answer | None:
@@ -74,7 +77,7 @@ def _text(hours: float) -> str:
     return span((hours, hours))
 
 
-# What a vendor wrote: photographs a second, made up for this exercise. Only one of the claims
+# What a vendor wrote: photographs per second, made up for this exercise. Only one of the claims
 # compares like with like.
 CLAIMS = {
     "A": {"old": ("fp32", 256, 400.0), "new": ("bf16", 256, 2400.0)},
@@ -93,7 +96,7 @@ CLAIMS = {
 def speed_up(answer: Any) -> Mistakes:
     """Set my_claim to the one fair claim and its speed-up, such as ("A", 6.0).
 
-    Each claim in ex.CLAIMS gives precision, batch and photographs a second of an old and a new
+    Each claim in ex.CLAIMS gives precision, batch and photographs per second of an old and a new
     card.
     """
     expect_pair(answer, "such as ('A', 6.0)")
@@ -106,5 +109,5 @@ def speed_up(answer: Any) -> Mistakes:
     yield name == "D", f"Claim D compares bf16 with 8 bits, and {zeros}."
     yield name != "C", f"There are the claims A, B, C and D, and no {quote(name)}."
     ratio = number_of(ratio, "the speed-up of claim C")
-    other = f"Claim C goes from 1,200 to 2,400 photographs a second. {ratio:g} is not that ratio."
+    other = f"Claim C goes from 1,200 to 2,400 photographs per second. {ratio:g} is not that ratio."
     yield abs(ratio - 2.0) > 0.01, other

@@ -90,7 +90,7 @@ def draw_crossover(
     factors: tuple[float, float],
     cpu: str = "",
 ) -> Picture:
-    """Draw samples a second over the batch: measured here, and estimated for chips.
+    """Draw samples per second over the batch: measured here, and estimated for chips.
 
     Args:
         here_s: seconds of a step by batch, measured, smallest batch first.
@@ -121,7 +121,7 @@ def draw_crossover(
     _ticks(axes.xaxis, "{:,.0f}".format)
     _ticks(axes.yaxis, format_count)
     label_ends(axes, ends)
-    alt = f"{title}. Samples a second against the batch; {'; '.join(said)}."
+    alt = f"{title}. Samples per second against the batch; {'; '.join(said)}."
     return picture(axes, alt, colors=24)
 
 
@@ -147,7 +147,7 @@ def _crossing(ratios: Mapping[int, float], factors: tuple[float, float]) -> str:
     if surely == first:
         return "Faster at every batch"
     if perhaps == first:
-        return f"Surely faster from batch {surely:,.0f}"
+        return f"Surely faster beyond batch {surely:,.0f}"
     if perhaps == surely:
         return f"Faster beyond batch {surely:,.0f}"
     return f"Overtakes at batch {perhaps:,.0f} to {surely:,.0f}"

@@ -24,7 +24,7 @@ def steps(rates):
         ([100, 100, 100], [60, 100, 190], "Perhaps faster at every batch: T4"),
         # From 1/4 to 1 over a decade: 1/2 is halfway. From 1 to 4: so is 2.
         ([100, 100, 100], [25, 25, 100], "Perhaps faster beyond batch 30: T4"),
-        ([100, 100, 100], [100, 100, 400], "Surely faster from batch 30: T4"),
+        ([100, 100, 100], [100, 100, 400], "Surely faster beyond batch 30: T4"),
     ],
 )
 def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, there, title):

@@ -578,24 +578,24 @@ ANSWERS = [
     (
         [("4090", 40, 0.3), ("5090", 20, None)],
         48,
-        "The whole interval of the 5090 is within your 48 hours: 13 to 30 hours; no price is known "
+        "The 5090 meets your 48 hours even at the slow end: 13 to 30 hours; no price is known "
         r"here\. The 4090 may miss them: 27 to 60 hours, \$8.00 to \$18\.",
     ),
     (
         [("L4", 30, None), ("5090", 20, None)],
         48,
-        "The whole interval of the 5090 is within your 48 hours.*no price is known here.",
+        "The 5090 meets your 48 hours even at the slow end.*no price is known here.",
     ),
     # one that is certain to miss is not recommended
     (
         [("A100", 20, 2.0), ("H100", 10, 9.0), ("T4", 100, 0.1)],
         12,
-        r"None makes your 12 hours with its whole interval\. The H100 may: 6.7 to 15 hours, .*",
+        r"None surely meets your 12 hours\. The H100 may: 6.7 to 15 hours, .*",
     ),
     (
         [("T4", 100, 0.3), ("A100", 20, 2.0)],
         5,
-        "None of them makes your 5 hours: the fastest is the A100, 13 to 30 hours, .*",
+        "None of them meets your 5 hours: the fastest is the A100, 13 to 30 hours, .*",
     ),
     ([("this machine", 1512, 0), ("A100", 20, 2.0)], 48, r"Rent the A100: [^.]*\."),
     (

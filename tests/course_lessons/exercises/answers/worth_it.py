@@ -30,7 +30,7 @@ WRONG = {
         ("my_rent = lambda: (AT_HOME, 'T4')", "your own machine costs less"),
         ("my_rent = lambda: (ask(), 'T4')", "no deadline"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'B200')", "not among the devices"),
-        ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "whole interval of the T4"),
+        ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "the T4 meets the deadline"),
         ("my_rent = lambda: (UNPRICED, 'MI300X')", "no price for the MI300X"),
         ("my_rent = lambda: 'T4'", "a pair"),
     ],
