@@ -1,7 +1,6 @@
 """Where each tensor would be: a mark on its storage, which views share and which dies with it."""
 
 import os
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -267,12 +266,6 @@ NO_FLOAT64 = (
     "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
     "Please use float32 instead."
 )
-
-
-def caller(depth: int = 1) -> tuple[int, int]:
-    """Return the call of the program that runs now: its frame and its instruction."""
-    frame = sys._getframe(depth)
-    return id(frame), frame.f_lasti
 
 
 class Move(torch.autograd.Function):
