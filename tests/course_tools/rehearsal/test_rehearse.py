@@ -428,6 +428,13 @@ def test_the_report_counts_copies_waits_and_steps():
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
 
 
+def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
+    with rehearse() as rehearsal:
+        torch.eye(3).to_sparse().to("cuda")
+    (copied,) = rehearsal.report.copies
+    assert copied.size_bytes == 3 * 4 + 2 * 3 * 8
+
+
 def test_a_line_of_a_package_is_named_without_the_folders_of_this_machine(tmp_path, monkeypatch):
     package = tmp_path / "packages" / "mine"
     package.mkdir(parents=True)
