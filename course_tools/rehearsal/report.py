@@ -15,6 +15,7 @@ NOT_LOOKED_AT = (
     "kernels of other packages, Triton's and CUDA's among them",
     "rounding: values are the CPU's, and 16 bits follow the CPU's list of operations",
     "the memory of the CUDA context, of libraries, and gaps between tensors",
+    "what a GPU's kernels keep for dropout, attention and LSTM: what the CPU's keep is counted",
 )
 SHOWN = 5
 
