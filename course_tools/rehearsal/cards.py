@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_tools.rehearsal.lines import describe, spot
 from course_tools.rehearsal.memory import Card, size_text
-from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.names import Name, everywhere
 from course_tools.rehearsal.where import World, mark_in, move, place_of, put
 
 NAMES = {
@@ -111,16 +111,12 @@ def names(running: World) -> Iterator[Name]:
         }
     if running.kind == "cuda":
         table |= cuda_table(running)
-    for name, value in table.items():
-        if hasattr(module, name):
-            yield Name(module, name, value)
-    for name, what in REFUSED.items():
-        if running.kind == "cuda":
-            yield Name(module, name, refuse(f"torch.cuda.{name}", what))
+        table |= {name: refuse(f"torch.cuda.{name}", what) for name, what in REFUSED.items()}
     accelerator = accelerator_table(running) | memory_table(running)
-    for name, value in accelerator.items():
-        if hasattr(torch.accelerator, name):
-            yield Name(torch.accelerator, name, value)
+    for owner, values in ((module, table), (torch.accelerator, accelerator)):
+        for name, value in values.items():
+            if hasattr(owner, name):  # as torch.cuda.memory_stats and torch.cuda.memory have it
+                yield from everywhere(owner, name, value, owner.__name__)
     for name in ("_get_accelerator", "_accelerator_getAccelerator"):
         if hasattr(torch._C, name):
             yield Name(torch._C, name, lambda *_: torch.device(running.kind))

@@ -53,9 +53,17 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def frame_at(depth: int) -> FrameType:
+    """Return the frame so many calls outwards; a thread that C++ began may have fewer."""
+    frame = sys._getframe(1)
+    while depth and frame.f_back is not None:
+        frame, depth = frame.f_back, depth - 1
+    return frame
+
+
 def spot(depth: int = 1) -> Spot:
     """Return the place of the user's program that is running now."""
-    here = sys._getframe(depth)
+    here = frame_at(depth)
     frame = users_frame(here) or here
     return Spot.of(frame)
 
@@ -87,7 +95,7 @@ def _short(filename: str) -> str:
 
 def name_of(tensor: torch.Tensor) -> str:
     """Return what the running program calls a tensor, such as "self.weights", or "" ."""
-    frame = users_frame(sys._getframe(1))
+    frame = users_frame(frame_at(1))
     while frame is not None:
         for name, value in (*frame.f_locals.items(), *_globals_of(frame).items()):
             found = _inside(name, value, tensor)

@@ -1,6 +1,5 @@
 """Every operation, watched: where its tensors are, whether the device accepts that, what it is."""
 
-import sys
 from types import FrameType
 from typing import Any
 
@@ -9,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_tools.rehearsal import rules
-from course_tools.rehearsal.lines import describe, name_of, spot
+from course_tools.rehearsal.lines import describe, frame_at, name_of, spot
 from course_tools.rehearsal.where import (
     CPU,
     NO_FLOAT64,
@@ -59,7 +58,7 @@ class Watch(TorchDispatchMode):
             asked = running.device(asked)
         else:
             asked = None
-        frame = sys._getframe(1)
+        frame = frame_at(1)
         call = (id(frame), frame.f_lasti)
         tensors = given_tensors(args, kwargs)
         device = self.device_of(func, rule, tensors, args, kwargs, call) if tensors else CPU
@@ -180,7 +179,7 @@ class Watch(TorchDispatchMode):
         half = len(tensors) // 2
         for target, source in zip(tensors[:half], tensors[half:], strict=False):
             here, there = place_of(target), place_of(source)
-            if mark_of(source) is None and keeps(sys._getframe(3)):
+            if mark_of(source) is None and keeps(frame_at(3)):
                 continue  # what an exchange between processes copies for itself
             if here == there or self.adopt([target, source], max(here, there, key=str), call):
                 continue
@@ -240,7 +239,7 @@ class Watch(TorchDispatchMode):
     def unasked(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> Any:
         """Return the call that made a tensor without being asked for one, or None."""
         if rule.makes:
-            return "kept" if keeps(sys._getframe(3)) else call
+            return "kept" if keeps(frame_at(3)) else call
         marks = [mark_of(each) for each in tensors]
         if tensors and all(mark is not None and mark.call == call for mark in marks):
             return call

@@ -15,6 +15,7 @@ NOT_LOOKED_AT = (
     "kernels of other packages, Triton's and CUDA's among them",
     "rounding: values are the CPU's, and 16 bits follow the CPU's list of operations",
     "the memory of the CUDA context, of libraries, and gaps between tensors",
+    "what a GPU's kernels keep for dropout, attention and LSTM: what the CPU's keep is counted",
 )
 SHOWN = 5
 
@@ -58,10 +59,14 @@ class Report:
             f"{share:.1%} of them on the GPU.",
         ]
         if not self.on_gpu:
-            lines.append("Nothing ran on the GPU: this says nothing about the program on one.")
-        lines += self._section("Copies", self.copies)
-        lines += self._section("Waits of the host for the GPU", self.waits)
-        lines += self._section("On the CPU meanwhile", self.on_cpu)
+            lines.append(
+                "Nothing ran on the GPU, all of it on the CPU: this says nothing about the program "
+                f'on a GPU. Does it move model and data, as with .to("{self.kind}")?'
+            )
+        else:
+            lines += self._section("Copies", self.copies)
+            lines += self._section("Waits of the host for the GPU", self.waits)
+            lines += self._section("On the CPU meanwhile", self.on_cpu)
         for index, peak in enumerate(self.peak_bytes):
             lines.append(f"Memory of the tensors on {self.kind}:{index}, peak: {size_text(peak)}")
         lines += [_shown(each, "") for each in self.peak_by[:SHOWN]]

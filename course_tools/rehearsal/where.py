@@ -1,7 +1,6 @@
 """Where each tensor would be: a mark on its storage, which views share and which dies with it."""
 
 import os
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -269,12 +268,6 @@ NO_FLOAT64 = (
 )
 
 
-def caller(depth: int = 1) -> tuple[int, int]:
-    """Return the call of the program that runs now: its frame and its instruction."""
-    frame = sys._getframe(depth)
-    return id(frame), frame.f_lasti
-
-
 class Move(torch.autograd.Function):
     """A copy from one device to another, whose gradient comes back."""
 
@@ -298,13 +291,21 @@ class Move(torch.autograd.Function):
         return move(gradients[0], ctx.back), None
 
 
+def size_of(tensor: Tensor) -> int:
+    """Return the bytes that a copy of a tensor moves: of a sparse one, its values and indices."""
+    if tensor.layout == torch.strided:
+        return tensor.numel() * tensor.element_size()
+    with torch._C._DisableTorchDispatch():
+        return sum(each.nbytes() for each in storages(tensor))
+
+
 def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Tensor:
     """Return a tensor on a device: itself if it is there, or a copy, which is counted."""
     source = place_of(tensor)
     if source == device:
         return tensor
     running, place = world(), spot(2)
-    size = tensor.numel() * tensor.element_size() if tensor.layout == torch.strided else 0
+    size = size_of(tensor)
     if device.type == running.kind:
         running.cards[device.index].check(size)
     if source.type == "cpu":

@@ -45,6 +45,15 @@ def test_an_error_stops_on_the_scripts_line_and_names_the_tensor(tmp_path):
 
 
 @pytest.mark.process
+def test_a_script_of_the_cpu_gets_no_all_clear(tmp_path):
+    script = ROOT / "notebooks" / "course_lessons" / "scripts" / "train_cpu.py"
+    done = rehearsed(tmp_path, "--steps", "1", str(script))
+    assert done.returncode == 0
+    assert "Nothing ran on the GPU" in done.stderr and '.to("cuda")' in done.stderr
+    assert ": none" not in done.stderr and "1 step, " in done.stderr
+
+
+@pytest.mark.process
 def test_steps_end_the_script(tmp_path):
     done = rehearsed(tmp_path, "--steps", "2", "train.py")
     assert done.returncode == 0 and not done.stdout and "2 steps" in done.stderr

@@ -278,6 +278,22 @@ def test_every_name_is_torchs_again_after_an_error(kind):
     assert torch.ones(1).device.type == "cpu" and not torch.accelerator.is_available()
 
 
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_what_torch_has_under_two_names_stays_one_thing(kind):
+    package = getattr(torch, kind)
+    parts = [getattr(package, name, None) for name in ("memory", "random", "streams")]
+    shared = [
+        (part, name)
+        for part in parts
+        for name, value in vars(part or object).items()
+        if vars(package).get(name) is value
+    ]
+    with rehearse(kind):
+        assert [each for each in shared if getattr(*each) is not getattr(package, each[1])] == []
+        if kind == "cuda":
+            torch.cuda.random.set_rng_state(torch.cuda.random.get_rng_state())
+
+
 def test_a_rehearsal_inside_another_is_the_same_and_may_be_repeated():
     for _ in range(2):
         with rehearse() as outer:
@@ -410,6 +426,13 @@ def test_the_report_counts_copies_waits_and_steps():
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
+    with rehearse() as rehearsal:
+        torch.eye(3).to_sparse().to("cuda")
+    (copied,) = rehearsal.report.copies
+    assert copied.size_bytes == 3 * 4 + 2 * 3 * 8
 
 
 def test_a_line_of_a_package_is_named_without_the_folders_of_this_machine(tmp_path, monkeypatch):
