@@ -21,6 +21,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, PLACES))
 
 import start_python  # noqa: E402, as it looks at the variables
+from other_networks import timm, torchvision, transformers  # noqa: E402, F401
 
 # folder or file: the marker of every test in it
 MARKED = {

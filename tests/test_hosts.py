@@ -24,6 +24,9 @@ ALLOWED = {
     # the CIFAR-10 download; without it there are offline images
     "notebooks/course_lessons/data/images.py": {"www.cs.toronto.edu"},
     "notebooks/course_lessons/device_speed/published.py": {"github.com"},  # a source, shown
+    "notebooks/course_lessons/multi_gpu/pictures.py": {"github.com"},  # a source, shown
+    # PyTorch's message names where it is explained
+    "course_tools/rehearsal/memory.py": {"pytorch.org"},
 }
 CODE = sorted(
     path.relative_to(ROOT).as_posix()

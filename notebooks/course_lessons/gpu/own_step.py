@@ -50,9 +50,9 @@ class StepTimes:
     @property
     def verdict(self) -> str:
         """A sentence on whether a GPU is worth it, or that this cannot be told."""
-        if self.doubts:
-            return AGAIN
         cpu_s, *gpus_s = self.seconds.values()
+        if self.doubts and (gpus_s or self.estimates):
+            return AGAIN
         if not gpus_s:
             return self._without_a_gpu(cpu_s)
         best = min(list(self.seconds)[1:], key=self.seconds.__getitem__)
@@ -87,7 +87,7 @@ class StepTimes:
             rows.append((one.name, "estimated", times, gains, one.bottleneck))
         table = text_table(HEADER, rows)
         if self.doubts:
-            return "\n".join([AGAIN, *(wrapped(doubt) for doubt in self.doubts), "", table])
+            return "\n".join([self.verdict, *(wrapped(each) for each in self.doubts), "", table])
         return f"{table}\n{self.verdict}"
 
 
