@@ -59,7 +59,7 @@ def test_a_sample_of_all_operations_has_pytorchs_verdicts_and_the_cpus_values():
     assert found.counts["one left: agrees"] > 25
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_all_operations_have_pytorchs_verdicts_and_the_cpus_values():
     found = tried(operations())
@@ -69,7 +69,7 @@ def test_all_operations_have_pytorchs_verdicts_and_the_cpus_values():
     assert found.counts["one left: agrees"] > 850
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_operations_that_compare_devices_are_those_that_the_cuda_library_names():
     """The library holds the method's name only where it needs it: in the message of the check."""
     library = Path(torch.__path__[0]) / "lib" / "libtorch_cuda.so"
