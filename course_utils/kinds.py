@@ -16,7 +16,7 @@ QUEUED_BLOCK_S = 4e-3
 class Kind:
     """What sets one kind of device apart from the others."""
 
-    #: the processor that Python itself runs on: there is always one, and its calls return when the
+    #: the processor that Python itself runs on; there is always one, and its calls return when the
     #: work is done
     host: bool = False
     #: torch_xla finds it, records its operations, and runs them when it is told to
