@@ -634,11 +634,16 @@ def test_the_help_of_a_script_for_ranks_can_be_read_without_ranks(script, monkey
 
 def test_the_reducer_of_ddp_goes_before_its_process_group(small, monkeypatch):
     """The Reducer's end holds the GIL, for which the threads of gloo may wait: a deadlock."""
+
+    def wrapped():
+        return [each for each in gc.get_objects() if type(each) is DistributedDataParallel]
+
+    before = wrapped()  # what other tests of this process have left to be collected
     alive = []
     destroy = dist.destroy_process_group
 
     def look_and_destroy():
-        alive.extend(each for each in gc.get_objects() if type(each) is DistributedDataParallel)
+        alive.extend(each for each in wrapped() if each not in before)
         destroy()
 
     monkeypatch.setattr(dist, "destroy_process_group", look_and_destroy)

@@ -437,18 +437,20 @@ def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
 
 
 def test_a_line_of_a_package_is_named_without_the_folders_of_this_machine(tmp_path, monkeypatch):
-    package = tmp_path / "packages" / "mine"
+    package = tmp_path / "packages" / "package_of_theirs"
     package.mkdir(parents=True)
     code = 'import torch\n\n\ndef load():\n    return torch.ones(3, device="cuda")\n'
     (package / "data.py").write_text(code)
     monkeypatch.syspath_prepend(str(package.parent))
-    import mine.data
+    import package_of_theirs.data
 
     with rehearse() as rehearsal:
-        mine.data.load()
+        package_of_theirs.data.load()
     monkeypatch.chdir(tmp_path)
-    below = os.path.join("packages", "mine", "data.py")
+    below = os.path.join("packages", "package_of_theirs", "data.py")
     assert rehearsal.report.peak_by[0].where.startswith(f"{below}:5: return torch.ones(3")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert rehearsal.report.peak_by[0].where.startswith(os.path.join("mine", "data.py:5: "))
+    assert rehearsal.report.peak_by[0].where.startswith(
+        os.path.join("package_of_theirs", "data.py:5: ")
+    )
