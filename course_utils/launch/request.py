@@ -80,7 +80,7 @@ class Request:
 
     def parts(self) -> set[Path]:
         """Return what saves of the checkpoint have left that did not come to their end."""
-        name = self.checkpoint.name + "." + "[0-9a-f]" * 8 + ".part"  # as `open_atomically` calls them
+        name = self.checkpoint.name + "." + "[0-9a-f]" * 8 + ".part"  # of `open_atomically`
         return set(Path(self.out).glob(name))
 
 
