@@ -1,4 +1,4 @@
-"""What each script refuses before it trains, what it says, and what it does to files."""
+"""What train_cpu.py, and each other script alike, refuses, says, and does to files."""
 
 import gc
 import io
