@@ -179,6 +179,8 @@ def number_to_name(moments, network, optimizer):
 
 
 def main():
+    if hasattr(os, "getuid"):  # torch needs a name, which a user of a container may not have
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)

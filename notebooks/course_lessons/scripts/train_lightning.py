@@ -161,6 +161,8 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
 
 def main():
+    if hasattr(os, "getuid"):  # torch needs a name, which a user of a container may not have
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)

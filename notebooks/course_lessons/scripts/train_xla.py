@@ -8,6 +8,8 @@ import time
 import warnings
 import zipfile
 
+os.environ.setdefault("USER", f"user-{os.getuid()}")  # torch needs one, also in a container
+
 import torch
 import torch.nn.functional as F
 import torch_xla
