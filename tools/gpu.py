@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from course_tools.doctor.private import without_secrets  # noqa: E402
-from course_utils.whole_file import write_whole  # noqa: E402
+from course_utils.atomic_write import write_atomically  # noqa: E402
 
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 MEASURE_S, LESSON_S = 400, 240  # limits of the longest parts
@@ -168,7 +168,7 @@ def write_report(out: Path, ended: dict[str, str], dry: bool) -> Path:
             text = without_secrets(text.replace(str(ROOT), "COURSE"))
             lines += ["", f"## {name}", "", "~~~text", text, "~~~"]
     report = out / "report.md"
-    write_whole(report, "\n".join(lines) + "\n")
+    write_atomically(report, "\n".join(lines) + "\n")
     return report
 
 
@@ -202,7 +202,7 @@ def main() -> int:
         print(f"{name} ...", end=" ", flush=True)
         ended[name] = run(part, out, options.dry)
         print(ended[name], flush=True)
-        write_whole(state, json.dumps(ended, indent=1))
+        write_atomically(state, json.dumps(ended, indent=1))
         write_report(out, ended, options.dry)
     print(f"The report: {write_report(out, ended, options.dry)}")
     fine = [how.startswith(("passed", "not possible")) for how in ended.values()]

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
 from course_lessons.openings import OPENINGS  # noqa: E402
 
-from course_utils.whole_file import write_whole  # noqa: E402
+from course_utils.atomic_write import write_atomically  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 
 # These name all lessons or tools, so they do not say what one lesson uses.
@@ -184,7 +184,7 @@ def main() -> None:
     files = build_wheel()
     for lesson in LESSONS:
         text = standalone(lesson, files)
-        write_whole(out / lesson.name, text)
+        write_atomically(out / lesson.name, text)
         print(f"{out / lesson.name}: {len(text) / 1000:.0f} kB")
 
 

@@ -12,7 +12,7 @@ from course_lessons.memory.record import Record
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.figures import LOOKS, MUTED, PINK, YELLOW, Picture, lecture_axes, picture
-from course_utils.text import format_bytes
+from course_utils.units import format_bytes
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": PINK}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from course_lessons.evidence.published import Speed, published
 from course_tools.figures import BLUE, ORANGE, Picture, lecture_axes, picture
-from course_utils.text import format_seconds
 from course_utils.timing import Timing
+from course_utils.units import format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from course_tools.figures import (
     lecture_axes,
     picture,
 )
-from course_utils.text import format_count, format_seconds
+from course_utils.units import format_count, format_seconds
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 LINES = ("-", "--", "-.", ":")
