@@ -124,7 +124,8 @@ def draw_crossover(
         unsure = (perhaps, surely or max(gain))
         axes.axvspan(*unsure, color="#E5E5E5", zorder=0)
         above = {"transform": axes.get_xaxis_transform(), "va": "top", "ha": "center"}
-        axes.text(math.sqrt(math.prod(unsure)), 0.98, f"{label_text(first, 20)}:\ntoo close to call", **above)
+        words = f"{label_text(first, 20)}:\ntoo close to call"
+        axes.text(math.sqrt(math.prod(unsure)), 0.98, words, **above)
     axes.set_xticks(list(here_s))
     _ticks(axes.xaxis, "{:,.0f}".format)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
