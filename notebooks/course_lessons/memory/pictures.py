@@ -60,9 +60,7 @@ def draw_questions(
 
     def needs(part: str) -> list[float]:
         tensors = sorted(row[part] for row in rows if row[part])
-        return [
-            (numbers["context_bytes"] + (1 + numbers["gaps"]) * size) / 1e9 for size in tensors
-        ]
+        return [(numbers["context_bytes"] + (1 + numbers["gaps"]) * size) / 1e9 for size in tensors]
 
     room = room_bytes / 1e9
     fitted, larger = needs("tensors"), needs("tensors_next")
