@@ -70,8 +70,8 @@ def draw_questions(
     for row, (sizes, color) in enumerate(((fitted, CPU), (larger, GPU))):
         for place, size in enumerate(sizes):
             is_right = (size <= room) == (row == 0)
-            look = {"color": color, "marker": "o"} if is_right else {"color": "k", "marker": "X"}
-            axes.plot(size, row + 0.1 * (place % 5 - 2), markersize=11, **look)
+            marker, shade = ("o", color) if is_right else ("X", "black")
+            axes.plot(size, row + 0.1 * (place % 5 - 2), marker, color=shade, markersize=11)
     axes.axvline(room, color=MUTED)
     axes.text(room, -0.52, f"the card: {room:.1f} GB ", color=MUTED, ha="right", va="center")
     axes.text(room, 1.48, " X: a wrong verdict", va="center")

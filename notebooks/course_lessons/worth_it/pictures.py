@@ -6,6 +6,7 @@ logarithmic and say so.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from matplotlib.axis import Axis
@@ -123,7 +124,7 @@ def draw_crossover(
     if perhaps:
         unsure = (perhaps, surely or max(gain))
         axes.axvspan(*unsure, color="#E5E5E5", zorder=0)
-        above = {"transform": axes.get_xaxis_transform(), "va": "top", "ha": "center"}
+        above: Any = {"transform": axes.get_xaxis_transform(), "va": "top", "ha": "center"}
         words = f"{label_text(first, 20)}:\ntoo close to call"
         axes.text(math.sqrt(math.prod(unsure)), 0.98, words, **above)
     axes.set_xticks(list(here_s))
