@@ -103,7 +103,7 @@ def find_checkpoint(path, resume):
         if os.path.exists(path):
             open(path, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
             return read_checkpoint(path)
@@ -131,7 +131,7 @@ def save_checkpoint(state, path):
 
 
 def main():
-    if hasattr(os, "getuid"):  # torch needs a name, which a user of a container may not have
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
         os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
