@@ -31,7 +31,7 @@ MARKED = {
     "course_lessons/test_setup.py": "slow",
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
-    "course_lessons/scripts/test_scripts.py": "long",
+    "course_lessons/scripts": "long",
     "course_lessons/worth_it/test_money.py": "long",
     "course_tools/estimate/counting/test_count_work.py": "long",
     "course_lessons/evidence/test_published.py": "long",

@@ -16,7 +16,8 @@ from course_tools.estimate.language.language_model import known_name, language_m
 from course_tools.estimate.language.serving import estimate_serving
 from course_tools.estimate.prices import read_prices
 from course_utils.load_function import load_function
-from course_utils.text import show_result, wrapped
+from course_utils.show_result import show_result
+from course_utils.tables import wrapped
 
 ABOUT = "Estimate the hours and money that a job takes on devices that you do not have."
 MODULE = "python -m course_tools.estimate"

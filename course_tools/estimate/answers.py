@@ -18,7 +18,8 @@ from course_tools.estimate.machine import HERE, Machine
 from course_tools.estimate.prices import Price, billing, free_offers, prices_by_device
 from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
 from course_tools.estimate.words import amount_text, listed, sentence
-from course_utils.text import format_bytes, html_card, text_table, wrapped
+from course_utils.tables import html_card, text_table, wrapped
+from course_utils.units import format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from numbers import Real
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.prices import list_prices, used_price
 from course_tools.estimate.words import amount_text, number
-from course_utils.text import wrapped
+from course_utils.tables import wrapped
 
 WEEK_HOURS = 168
 

@@ -29,6 +29,7 @@ import torch
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, start_processes
 from torch.utils.data import DataLoader
 
+from course_utils.atomic_write import file_identity
 from course_utils.devices import pick_device
 from course_utils.hardware.machine import usable_cores
 from course_utils.kinds import KINDS
@@ -40,7 +41,6 @@ from course_utils.launch.rendezvous import open_rendezvous
 from course_utils.launch.request import LaunchError, Request
 from course_utils.lightning import calm_lightning, pl
 from course_utils.load_function import NoSuchFunction, load_function
-from course_utils.whole_file import written_as
 from course_utils.xla import import_torch_xla_before_lightning
 
 SEED = 42  # of a training without one
@@ -172,7 +172,7 @@ def keep_checkpoint(request: Request) -> Path:
 
 def try_to_train(request: Request) -> tuple[str, bool]:
     """Train, and return why that failed, or nothing, and whether it was refused."""
-    result_before = written_as(request.result_file)
+    result_before = file_identity(request.result_file)
     try:
         train(request)
     except LaunchError as error:
@@ -191,7 +191,7 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         text = traceback.format_exc()
         print(without_library_frames(text), flush=True)
         return f"{request.training} raised {cause_of(text)}", False
-    if written_as(request.result_file) != result_before:
+    if file_identity(request.result_file) != result_before:
         return "", False
     return (
         f"{request.training} made no step: its loader has no batch for a rank. Use smaller "

@@ -26,7 +26,8 @@ from course_utils.devices import (
     wait_for,
 )
 from course_utils.hardware import detect, machine, nvidia
-from course_utils.hardware.nvidia import Card, Driver
+from course_utils.hardware.card import Card
+from course_utils.hardware.nvidia import Driver
 from course_utils.xla import xla_counters
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m \"'&" + "x" * 300

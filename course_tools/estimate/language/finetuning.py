@@ -61,7 +61,8 @@ from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import Host, step_time
-from course_utils.text import format_bytes, text_table
+from course_utils.tables import text_table
+from course_utils.units import format_bytes
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 LENGTH = 2048  # tokens of a sample where none is named, unless the model's context is shorter

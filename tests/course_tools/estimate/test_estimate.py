@@ -94,6 +94,8 @@ def test_a_job_and_machines_say_what_the_keywords_say(model):
         ({"job": Job(), "samples": 3}, "pass samples to the Job"),
         ({"job": 64}, "is a Job, but got 64"),
         ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
+        ({"devices": [Machine("T4", 2), Machine("T4", 2, "Ethernet 10G")]}, "different links or h"),
+        ({"devices": ["T4", Machine("T4", host=Host(0.0, 1e-3, "mine"))]}, "different links or h"),
         ({"devices": 5}, "devices is a list of names"),
         ({"prices": {"T4": 1e308}}, "less than a billion"),
     ],
@@ -510,6 +512,19 @@ def test_a_launch_of_ones_own_host_takes_the_place_of_the_fitted_one(model):
     )
     with pytest.raises(ValueError, match="host is 'this machine'"):
         estimate(model, X, devices=["A100"], host="my laptop")
+
+
+def test_machines_beside_different_hosts_are_each_answered_with_their_own(model):
+    slow, fast = Host(0.0, 1e-3, "my laptop"), Host(0.0, 1e-5, "the one at work")
+    asked = [Machine("T4", host=slow), Machine("A100", host=fast), Machine("A100", 2, host=slow)]
+    found = estimate(model, X, devices=[*asked, "H100"])
+    alone = [estimate(model, X, devices=[device]).rows[0] for device in [*asked, "H100"]]
+    assert [row.step_s for row in found.rows] == [row.step_s for row in alone]
+    # what such a step takes is the seconds for each kernel
+    assert found.rows[0].step_s == pytest.approx(100 * found.rows[1].step_s, rel=1e-3)
+    text = one_line(found.details())
+    assert "Host of T4, 2 x A100 80GB: my laptop. Host of A100 80GB: the one at work." in text
+    assert "Host of H100 SXM: a typical one of clouds" in text and "measured here" not in text
 
 
 def test_the_host_is_measured_by_launches_of_this_machine():
