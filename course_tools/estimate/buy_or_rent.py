@@ -2,8 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
+from course_tools.estimate.checks import is_amount
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.prices import list_prices, used_price
 from course_tools.estimate.words import amount_text, number
@@ -97,7 +97,7 @@ def buy_or_rent(
         card_price = sum(used["usd"]) / 2
     amounts = {"card_price": card_price, "kwh_price": kwh_price, "rent_per_hour": rent}
     for name, amount in amounts.items():
-        if not isinstance(amount, Real) or not 0 < amount < math.inf:
+        if not is_amount(amount):
             raise ValueError(f"{name} must be a positive number, but got {amount!r}.")
     source = "your price" if rent_per_hour is not None or not listed else listed.source
     return BuyOrRent(
