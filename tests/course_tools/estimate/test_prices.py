@@ -140,6 +140,8 @@ def test_the_hours_are_also_sessions_and_weeks_of_what_is_free(found):
     assert "promised" in said and "https://" in said
     # four sessions of 12 hours and one of 10
     assert "about 2 weeks of its quota" in free_sessions(kaggle, epochs=10)
+    # three of 12, each with an epoch of 7, and the last one ends with its epoch: 43 of 30 a week
+    assert "or about a week of its quota" in free_sessions(lasting(kaggle, 28), epochs=4)
     assert "within the epoch" in free_sessions(lasting(colab, 60), epochs=3)
     assert "checkpoint" not in free_sessions(lasting(colab, 5), epochs=3)
     assert "epoch" not in free_sessions(colab, epochs=None)

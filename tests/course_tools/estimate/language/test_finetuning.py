@@ -112,6 +112,28 @@ def test_a_followed_step_keeps_about_what_the_formula_says(blocks):
     assert step.kernels == pytest.approx(counted.kernels, rel=0.35)
 
 
+@pytest.mark.parametrize(("method", "trained"), [("full", True), ("lora", False)])
+@pytest.mark.parametrize("words", [1001, 1000])
+def test_the_head_of_an_odd_vocabulary_is_the_product_that_is_counted(method, trained, words):
+    head = nn.Linear(64, words, bias=False).requires_grad_(trained)
+    network = nn.Sequential(nn.Linear(64, 64), head)
+    counted = count_work(network, torch.empty(1, 64), batch=32, precision="fp16")
+    shape = LanguageModel(1, 64, 64, heads=1, kv_heads=1, vocabulary=words)
+    how = {"batch": 1, "length": 32, "trained": 1}
+    step = finetuning_step(shape, method, finetuning_numbers()["step"], **how)
+    assert step.unaligned == counted.unaligned and bool(counted.unaligned) == (words == 1001)
+
+
+def test_each_state_of_an_optimizer_is_read_and_written():
+    shape = LanguageModel(1, 64, 64, heads=1, kv_heads=1, vocabulary=10)
+    how = {"batch": 1, "length": 1, "trained": 1000, "trained_bytes": 4}
+    none, two = (
+        finetuning_step(shape, "lora", finetuning_numbers()["step"], **how, state=state)
+        for state in (0, 2)
+    )
+    assert two.bytes_moved - none.bytes_moved == 2 * 2 * 4 * 1000
+
+
 def test_hours_and_cost_follow_from_the_tokens_and_the_price():
     found, row = tune(method="4-bit", tokens=36_000_000, prices={"T4": 0.5})
     tokens_per_s = row.batch * 2048 / row.step_s
