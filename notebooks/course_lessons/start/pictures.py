@@ -56,8 +56,8 @@ def published_conditions() -> "pd.DataFrame":
         rows.append(
             {
                 "device": row.device,
-                "images/s": f"{row.samples_per_s:.1f}".removesuffix(".0"),
-                "batch": row.batch,
+                "images/s": f"{row.samples_per_s:,.1f}".removesuffix(".0"),
+                "batch": f"{row.batch:,}",
                 "number format": "16 bits" if row.precision == "fp16" else "32 bits",
                 "compiled": "yes" if row.compiled else "no",
                 "torch": row.torch,
