@@ -32,6 +32,20 @@ def test_four_bits_lora_and_a_full_training_have_their_bytes_a_weight():
     # 4.127 bits of the linear layers' weights (QLoRA, section 3); PEFT keeps the others in 32
     frozen = four.memory.weights - 4 * four.demand.trained  # the adapters have 32 bits
     assert frozen == pytest.approx(4.127 / 8 * shape.linear + 4 * shape.rest, rel=1e-3)
+    assert "nvidia-smi may show more" in " ".join(repr(four).split())
+
+
+def test_with_four_bits_what_goes_from_block_to_block_has_the_bits_that_peft_gives_it():
+    # the longest contexts that fitted 40 and 80 GB with QLoRA of Hugging Face (unsloth.ai, 2024)
+    for length, gb in ((12_264, 40), (28_454, 80)):
+        memory = tune(method="4-bit", rank=32, length=length)[0].memory
+        assert memory.needed_bytes / 1e9 == pytest.approx(gb, rel=0.04)
+    # PEFT casts the input of each adapter, which is kept where blocks are not computed again
+    plain, less = (
+        tune(method="lora", targets=targets, checkpointing=False)[0].memory.activations
+        for targets in (None, ["q"])
+    )
+    assert plain - less == 2 * 2048 * 32 * (5 * 4096 + 14_336)
 
 
 def test_an_8b_model_is_trained_in_full_on_24_gb_as_torchtune_publishes_it():
