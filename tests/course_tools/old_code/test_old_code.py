@@ -123,7 +123,8 @@ def test_prose_without_a_block_of_code_is_not_read_as_python(tmp_path):
 
 @pytest.mark.parametrize(("fence", "other"), [("```", "~~~"), ("~~~", "```")])
 def test_a_block_ends_at_its_own_fence(fence, other):
-    text = f"Words.\n\n{fence}python\ntext = '''\n{other}\n'''\nTrainer(gpus=1)\n{fence}\n\nMore words\n"
+    code = f"text = '''\n{other}\n'''\nTrainer(gpus=1)"
+    text = f"Words.\n\n{fence}python\n{code}\n{fence}\n\nMore words\n"
     assert [note[:2] for note in summary(text)] == [(7, "gpus=1")]
 
 
