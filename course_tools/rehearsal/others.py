@@ -13,6 +13,7 @@ import torch
 from course_tools.rehearsal.lines import HERE, is_users
 
 TORCH = str(Path(torch.__path__[0]).resolve())
+NAMES_WITHIN = 8 * 1024**2  # bytes of a library's start and end, where what it needs is listed
 SPEAKS_OF_A_GPU = re.compile(r"cuda|cublas|cudnn|cupti|nvidia|\bgpu|\bhip\b|'CPU' backend", re.I)
 
 
@@ -33,11 +34,12 @@ def links_pytorch(path: str) -> bool:
     """Tell whether a file outside PyTorch is a library that was linked with it."""
     if ".so" not in path[-12:] and not path.endswith((".pyd", ".dylib")):
         return False
-    if str(Path(path).resolve()).startswith(TORCH):
+    if str(Path(path).resolve()).startswith(TORCH) or "/nvidia/" in path:
         return False
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(b"libc10") >= 0
+            ends = data[:NAMES_WITHIN], data[-NAMES_WITHIN:]
+            return any(b"libc10" in each for each in ends)
     except (OSError, ValueError):
         return False
 

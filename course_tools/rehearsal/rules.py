@@ -72,7 +72,16 @@ TYPES = {
 #: run in float32 and rounded, because CPUs take many times as long in float16
 SLOW = {"aten::convolution", "aten::convolution_backward"}
 #: how the names of PyTorch's own operations begin
-PYTORCHS = ("aten::", "prim", "rngprims::", "c10d", "_c10d", "quantized::", "mkldnn::", "fsdp::")
+PYTORCHS: tuple[str, ...] = (
+    "aten::",
+    "prim",
+    "rngprims::",
+    "c10d",
+    "_c10d",
+    "quantized::",
+    "mkldnn::",
+    "fsdp::",
+)
 PYTORCHS += ("profiler::", "_dtensor::", "symm_mem::", "inductor::", "streams::", "sparse::")
 UNSAFE_TO_AUTOCAST = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"

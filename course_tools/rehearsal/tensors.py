@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils import _device
 
 from course_tools.rehearsal.lines import spot
-from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.names import Name, everywhere
 from course_tools.rehearsal.operations import explained, fail
 from course_tools.rehearsal.rules import type_name
 from course_tools.rehearsal.where import (
@@ -245,6 +245,7 @@ def _moves(running: World) -> Iterator[Name]:
 
     yield Name(torch._C._nn, "_parse_to", parse_to)
     yield Name(Tensor, "__dlpack__", dlpack)
+    yield from everywhere(torch.utils.dlpack, "to_dlpack", dlpack, "torch")
     for function in (to, cuda, xpu, cpu, numpy, tolist, type_as, pin_memory, data_ptr):
         yield Name(Tensor, function.__name__, function)
     yield Name(Tensor, "type", type_)

@@ -95,7 +95,7 @@ def test_an_operation_of_another_package_is_reported_and_runs_on_the_cpu():
     "reader",
     [
         lambda rows: rows.__cuda_array_interface__,  # as Numba and CuPy read a tensor
-        torch.utils.dlpack.to_dlpack,
+        lambda rows: torch.utils.dlpack.to_dlpack(rows),
         lambda rows: rows.__dlpack__(),
         lambda rows: rows.data_ptr(),
     ],
