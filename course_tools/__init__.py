@@ -4,13 +4,7 @@ Each tool is a folder that imports `course_utils` and no other tool. The names t
 programs use most can be had from here, and are imported when they are first asked for.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-
-TYPE_CHECKING = False  # in place of typing's: the doctor starts beside a file called typing.py too
-if TYPE_CHECKING:
-    from typing import Any
+from course_utils.lazy_names import lazy_names
 
 _HOMES = {
     "compare_devices": "compare.comparison",
@@ -21,13 +15,4 @@ _HOMES = {
 }
 
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.extras import lessons_extra
-from course_utils.text import clean
+from course_utils.missing_packages import explain_missing_package
+from course_utils.tables import clean
 
-with lessons_extra():
+with explain_missing_package():
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
     from matplotlib.text import Text

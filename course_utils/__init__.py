@@ -4,13 +4,7 @@ A public name is imported when it is first asked for, so `import course_utils` c
 nothing, and works where torch does not start.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-
-TYPE_CHECKING = False  # in place of typing's: the doctor starts beside a file called typing.py too
-if TYPE_CHECKING:
-    from typing import Any
+from course_utils.lazy_names import lazy_names
 
 _HOMES = {
     "Device": "devices",
@@ -27,13 +21,4 @@ _HOMES = {
 
 __all__ = [*_HOMES]
 __version__ = "0.2.0"
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -11,7 +11,8 @@ import torch
 from course_utils.hardware import detect
 from course_utils.hardware.machine import cpu_name, host_memory_bytes, usable_cores
 from course_utils.kinds import KINDS, kind_called
-from course_utils.text import format_bytes, html_card, text_table
+from course_utils.tables import html_card, text_table
+from course_utils.units import format_bytes
 
 HEADER = ("device", "name", "memory", "detail")
 

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 
 from course_utils.devices import Device, as_device
-from course_utils.extras import lessons_extra
 from course_utils.kinds import KINDS
+from course_utils.missing_packages import explain_missing_package
 from course_utils.xla import (
     import_torch_xla_before_lightning,
     start_xla,
     variable_default,
 )
 
-with lessons_extra():
+with explain_missing_package():
     try:
         import lightning.pytorch as pl
     except ModuleNotFoundError:  # Kaggle has the same package under its older name

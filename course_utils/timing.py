@@ -18,7 +18,8 @@ import torch
 
 from course_utils.devices import Device, as_device, wait_for
 from course_utils.kinds import kind_called
-from course_utils.text import format_seconds, wrapped
+from course_utils.tables import wrapped
+from course_utils.units import format_seconds
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # stop when the 95% interval of the median reaches no further than this share of it to either side

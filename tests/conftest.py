@@ -31,7 +31,7 @@ MARKED = {
     "course_lessons/test_setup.py": "slow",
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
-    "course_lessons/scripts/test_scripts.py": "long",
+    "course_lessons/scripts": "long",
     "course_lessons/worth_it/test_money.py": "long",
     "course_tools/estimate/counting/test_count_work.py": "long",
     "course_lessons/evidence/test_published.py": "long",
@@ -46,13 +46,14 @@ collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" 
 
 
 def pytest_configure(config):
+    # A shell starts background jobs with this signal ignored, and tests would inherit that,
+    # as would the programs that are forked.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.platform == "linux" and start_python.ADDRESS not in os.environ:
         until_the_end = ExitStack()
         until_the_end.enter_context(start_python.process_to_fork_from())
         config.add_cleanup(until_the_end.close)
-    # A shell starts background jobs with this signal ignored, and tests would inherit that.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _parts(item) -> tuple[str, ...]:

@@ -50,7 +50,9 @@ def public_functions(package: ModuleType) -> list[str]:
 def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where an example may leave files
     # which the launcher's example trains
-    (tmp_path / "my_training.py").write_text("from course_lessons.air_rnn import air_rnn as make")
+    (tmp_path / "my_training.py").write_text(
+        "from course_lessons.sample_training import air_rnn as make"
+    )
     # an example may break its lines where it likes, and leave out what varies as "..."
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     done = doctest.testmod(importlib.import_module(name), optionflags=flags)

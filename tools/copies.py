@@ -24,7 +24,7 @@ from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
-from course_utils.whole_file import write_whole  # noqa: E402
+from course_utils.atomic_write import write_atomically  # noqa: E402
 
 EXERCISES = re.compile(r"^from (course_lessons\.\w+) import exercises as ex$", re.MULTILINE)
 CHECK = re.compile(r"^ex\.(\w+)\.check\(.+\)$", re.MULTILINE)
@@ -133,7 +133,7 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
             if there not in (None, checksum(new)):
                 said.append(f"{name}: replaced by its newer version; you had not changed it.")
             if there != checksum(new):
-                write_whole(target, new)
+                write_atomically(target, new)
             given[name] = checksum(new)
         elif given.get(name) != checksum(new):
             said.append(
@@ -143,7 +143,7 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
     for name in given.keys() - copies.keys():
         said += put_aside(folder / name, given.pop(name), copies)
     if given != read_record(record):
-        write_whole(record, json.dumps(given, indent=1) + "\n")
+        write_atomically(record, json.dumps(given, indent=1) + "\n")
     return said
 
 

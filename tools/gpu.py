@@ -21,13 +21,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Container
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from course_tools.doctor.private import without_secrets  # noqa: E402
-from course_utils.whole_file import write_whole  # noqa: E402
+from course_utils.atomic_write import write_atomically  # noqa: E402
 
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 MEASURE_S, LESSON_S = 400, 240  # limits of the longest parts
@@ -168,8 +170,27 @@ def write_report(out: Path, ended: dict[str, str], dry: bool) -> Path:
             text = without_secrets(text.replace(str(ROOT), "COURSE"))
             lines += ["", f"## {name}", "", "~~~text", text, "~~~"]
     report = out / "report.md"
-    write_whole(report, "\n".join(lines) + "\n")
+    write_atomically(report, "\n".join(lines) + "\n")
     return report
+
+
+def read_state(state: Path, known: Container[str]) -> dict[str, str]:
+    """Return how the parts ended that ran before in this folder.
+
+    Raises:
+        ValueError: the folder holds files that this program did not write, and would overwrite.
+    """
+    names = ("logs", "lessons", "report.md", "recording.json")
+    foreign = [name for name in names if (state.parent / name).exists()]
+    if state.exists():
+        foreign = [state.name]
+        with suppress(ValueError):
+            ended = json.loads(state.read_text(encoding="utf-8"))
+            if isinstance(ended, dict) and all(name in known for name in ended):
+                return ended
+    if foreign:
+        raise ValueError(f"{state.parent} holds {foreign[0]} of another program: name a new --out")
+    return {}
 
 
 def main() -> int:
@@ -183,7 +204,6 @@ def main() -> int:
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     out = (options.out or Path("gpu-dry" if options.dry else "gpu-results")).resolve()
-    (out / "logs").mkdir(parents=True, exist_ok=True)
     if options.measure:
         measure(out, options.dry)
         return 0
@@ -194,7 +214,12 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}. There are: {', '.join(known)}")
     state = out / "state.json"
-    ended = json.loads(state.read_text(encoding="utf-8")) if state.exists() else {}
+    try:
+        ended = read_state(state, known)
+    except ValueError as error:
+        parser.error(str(error))
+    (out / "logs").mkdir(parents=True, exist_ok=True)
+    write_atomically(state, json.dumps(ended, indent=1))  # from now on the folder is known
     for name, part in known.items():
         wanted = name in options.only if options.only else not ended.get(name, "").startswith("pas")
         if not wanted:
@@ -202,7 +227,7 @@ def main() -> int:
         print(f"{name} ...", end=" ", flush=True)
         ended[name] = run(part, out, options.dry)
         print(ended[name], flush=True)
-        write_whole(state, json.dumps(ended, indent=1))
+        write_atomically(state, json.dumps(ended, indent=1))
         write_report(out, ended, options.dry)
     print(f"The report: {write_report(out, ended, options.dry)}")
     fine = [how.startswith(("passed", "not possible")) for how in ended.values()]

@@ -152,7 +152,7 @@ def settle_xla(python: Path, xla: Path, uninstall: list) -> None:
         return
     code = "from course_utils.hardware.libpython import load_libpython as f; print(f() or '')"
     found = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    helper = xla.parent / "libpython.pth"  # Python runs its line at each start
+    helper = xla.parent / "accelerator_course_libpython.pth"  # Python runs its line at each start
     helper.write_text(
         f"import ctypes; ctypes.CDLL({found.stdout.strip()!r}, mode=ctypes.RTLD_GLOBAL)\n"
     )
@@ -217,7 +217,8 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
             return 1
     settings = home / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+    if not settings.exists():
+        settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
     (home / f"ready-{extra}").touch()
     print(f"Ready: {size_of(home)}.", flush=True)
     return 0

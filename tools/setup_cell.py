@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from course_utils.whole_file import write_whole  # noqa: E402
+from course_utils.atomic_write import write_atomically  # noqa: E402
 
 BADGES = {
     "Colab": "https://colab.research.google.com/assets/colab-badge.svg",
@@ -192,7 +192,7 @@ def stamp(root: Path, address: Address) -> list[str]:
         else:
             new = stamp_pyproject(old, address)
         if new != old:
-            write_whole(path, new)
+            write_atomically(path, new)
             changed.append(path.name)
     return changed
 

@@ -23,8 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
 from course_lessons.openings import OPENINGS  # noqa: E402
 
-from course_utils.whole_file import write_whole  # noqa: E402
-from tools.copies import LESSONS, copy_of  # noqa: E402
+from tools.copies import LESSONS, copy_of, hand_out  # noqa: E402
 
 # These name all lessons or tools, so they do not say what one lesson uses.
 NAME_ALL = ("course_lessons/openings.py", "course_tools/__main__.py")
@@ -180,12 +179,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "standalone")
     out = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
     files = build_wheel()
-    for lesson in LESSONS:
-        text = standalone(lesson, files)
-        write_whole(out / lesson.name, text)
-        print(f"{out / lesson.name}: {len(text) / 1000:.0f} kB")
+    texts = {lesson.name: standalone(lesson, files) for lesson in LESSONS}
+    for line in hand_out(texts, out):
+        print(line)
+    for name, text in texts.items():
+        print(f"{out / name}: {len(text) / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from course_tools.figures import (
     note_doubts,
     picture,
 )
-from course_utils.extras import lessons_extra
-from course_utils.text import format_count
+from course_utils.missing_packages import explain_missing_package
+from course_utils.units import format_count
 
-with lessons_extra():
+with explain_missing_package():
     from matplotlib.axes import Axes
     from matplotlib.ticker import FuncFormatter, LogLocator
 

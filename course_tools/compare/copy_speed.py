@@ -9,9 +9,9 @@ import torch
 
 from course_utils.devices import Device, as_device
 from course_utils.kinds import kind_called
-from course_utils.text import format_seconds
 from course_utils.timing import time_call
 from course_utils.transfers import to_device
+from course_utils.units import format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,9 +19,9 @@ import torch
 import course_utils
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.time_together import PRECISION, Ratio, ratio_of_rounds
+from course_utils.atomic_write import write_atomically
 from course_utils.hardware.machine import cpu_name, version_of
 from course_utils.hardware.nvidia import read_driver
-from course_utils.whole_file import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +171,7 @@ class Result:
     def save(self, path: str | os.PathLike) -> None:
         """Write the result as a JSON file."""
         text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, indent=1)
-        write_whole(Path(path), text + "\n")
+        write_atomically(Path(path), text + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Result":

@@ -11,7 +11,8 @@ from course_tools.doctor.evidence import MESSAGES, Evidence, Finding
 from course_tools.doctor.judge import judge_probe, no_answer
 from course_tools.doctor.run_child import Outcome
 from course_tools.doctor.surroundings import AMD, INTEL, NVIDIA
-from course_utils.hardware.nvidia import Card, card_called, split_version
+from course_utils.hardware.card import Card
+from course_utils.hardware.nvidia import card_called, split_version
 
 OLDEST_TORCH = (2, 6)
 # What a build for servers answers on a Jetson, whose driver and card it does not fit.

@@ -11,7 +11,7 @@ from pathlib import Path
 from course_tools.doctor.diagnose import LIMIT_S, diagnose
 from course_tools.doctor.private import everything_without_secrets
 from course_utils.kinds import KINDS
-from course_utils.text import show_result
+from course_utils.show_result import show_result
 
 # How it was started: as a module, or as the one file that `make doctor.pyz` makes.
 PROGRAM = "-m course_tools.doctor" if Path(__file__).exists() else "doctor.pyz"

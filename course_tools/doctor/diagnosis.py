@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from course_tools.doctor.evidence import HOST_NAMES, Finding
 from course_tools.doctor.private import without_secrets
-from course_utils.text import clean, format_bytes, html_card, text_table, wrapped
+from course_utils.tables import clean, html_card, text_table, wrapped
+from course_utils.units import format_bytes
 
 # Causes for which there is nothing to repair.
 NOTHING_WRONG = ("no-hardware", "other-platform", "torch-xla-absent")

@@ -12,8 +12,8 @@ from pathlib import Path
 from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 from course_utils.hardware import libpython
-from course_utils.hardware.nvidia import Card
-from course_utils.text import clean, wrapped
+from course_utils.hardware.card import Card
+from course_utils.tables import clean, wrapped
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")

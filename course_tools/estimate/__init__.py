@@ -13,13 +13,13 @@ nobody sees a name. `time` makes seconds of the two, and says how far they may b
 adds prices; `answers` compares them, with `free`, `advice` and `words`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.job import Job
 from course_tools.estimate.machine import Machine
 from course_tools.estimate.time.step_time import step_time
+from course_utils.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from course_tools.estimate.buy_or_rent import buy_or_rent
@@ -51,13 +51,4 @@ _HOMES = {
     "estimate_memory": "memory.estimate_memory",
     "estimate_serving": "language.serving",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -10,7 +10,7 @@ from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import StepTime
 from course_tools.estimate.words import CENT, amount_text, amounts, energy_text, number, span
-from course_utils.text import format_bytes, format_seconds
+from course_utils.units import format_bytes, format_seconds
 
 BRIM = 0.9  # a step that needs more of a memory only just fits
 WHY = {

@@ -18,7 +18,8 @@ from course_tools.estimate.machine import HERE, Machine
 from course_tools.estimate.prices import Price, billing, free_offers, prices_by_device
 from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
 from course_tools.estimate.words import amount_text, listed, sentence
-from course_utils.text import format_bytes, html_card, text_table, wrapped
+from course_utils.tables import html_card, text_table, wrapped
+from course_utils.units import format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +145,7 @@ class Answers:
                 price = amount_text(row.price.per_hour, row.price.currency)
                 lines.append(f"{row.device}: {price} per hour ({row.price.source}).")
         rented = [row.price.provider for row in estimated if row.price and row.cost]
-        lines += [billing(rented)] if rented else []
+        lines += billing(rented, [row.device for row in estimated]) if rented else []
         epochs = self.epochs if getattr(self.demand, "training", False) else None
         lines += filter(None, (free_sessions(row, epochs) for row in self.free))
         return "\n".join([table, *map(wrapped, lines)])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.prices import free_offers
 from course_tools.estimate.words import number, span
-from course_utils.text import wrapped
+from course_utils.tables import wrapped
 
 SAVED = "What it has found must be saved before a session ends"
 

@@ -84,7 +84,7 @@ def machines(
 
     Raises:
         TypeError: one name or number was passed in place of a list.
-        ValueError: a name is unknown, or two unlike chips have one name.
+        ValueError: a name is unknown, or two unlike chips or machines have one name.
     """
     if isinstance(devices, (str, Chip, Machine)) or not isinstance(devices, Sequence):
         raise TypeError(
@@ -101,11 +101,17 @@ def machines(
             several = SEVERAL.fullmatch(device) if isinstance(device, str) else None
             how_many, chip = (int(several[1]), several[2]) if several else (count, device)
             device = Machine(chip, how_many, link, host)
-        alike = [known for known in found if known.chip.name == device.chip.name]
-        if any(known.chip != device.chip for known in alike):
-            raise ValueError(
-                f"two unlike chips have the name {device.chip.name!r}. Give them two names."
-            )
-        if all(known.count != device.count for known in alike):
-            found.append(device)
+        if device in found:
+            continue
+        for known in found:
+            if known.chip.name == device.chip.name and known.chip != device.chip:
+                raise ValueError(
+                    f"two unlike chips have the name {known.chip.name!r}. Give them two names."
+                )
+            if known.name == device.name:
+                raise ValueError(
+                    f"{known.name} was asked for twice, with different links or hosts. Ask for one "
+                    "at a time."
+                )
+        found.append(device)
     return found

@@ -30,7 +30,7 @@ def _report(name: str, several: bool) -> int:
     except ModuleNotFoundError as error:
         print(error, file=sys.stderr)
         return 2
-    from course_utils.text import show_result
+    from course_utils.show_result import show_result
 
     is_message = " " in name and not os.path.exists(name)
     try:

@@ -13,7 +13,7 @@ from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
 from course_tools.old_code.trainer_arguments import removed
-from course_utils.text import html_card
+from course_utils.tables import html_card
 
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".txt")
 

@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 from course_tools.old_code.note import Note
-from course_utils.extras import lessons_extra
+from course_utils.missing_packages import explain_missing_package
 
-with lessons_extra():
+with explain_missing_package():
     import parso
 
 _MOST_STEPS = 30  # of `a.b[0](1)...`; nobody writes more

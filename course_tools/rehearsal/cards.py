@@ -16,9 +16,9 @@ from course_tools.rehearsal.rules import TYPES
 from course_tools.rehearsal.where import World, mark_in, move, place_of, put
 
 NAMES = {
-    "cuda": "rehearsed GPU (not there)",
-    "xpu": "rehearsed Intel GPU (not there)",
-    "mps": "rehearsed GPU of a Mac (not there)",
+    "cuda": "pretended GPU (not there)",
+    "xpu": "pretended Intel GPU (not there)",
+    "mps": "pretended GPU of a Mac (not there)",
 }
 REFUSED = {
     "CUDAGraph": "CUDA graphs",

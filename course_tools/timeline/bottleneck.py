@@ -11,7 +11,8 @@ from course_tools.timeline.loop_record import LoopRecord, record_of
 from course_tools.timeline.run_loop import record_loop
 from course_tools.timeline.trace import Trace
 from course_utils.devices import Device, as_device
-from course_utils.text import format_seconds, html_card
+from course_utils.tables import html_card
+from course_utils.units import format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd

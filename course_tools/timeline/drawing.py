@@ -16,7 +16,7 @@ from course_tools.figures import (
     picture,
 )
 from course_tools.timeline.lanes import Lane, Span, covered_s, union
-from course_utils.text import DURATIONS, format_seconds
+from course_utils.units import DURATIONS, format_seconds
 
 COLORS = {  # Okabe and Ito's
     "host": BLUE,

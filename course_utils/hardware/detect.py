@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from course_utils.hardware import machine, nvidia
+from course_utils.hardware.card import LATER, Card
 from course_utils.hardware.libpython import find_libpython
-from course_utils.hardware.nvidia import Card
 from course_utils.kinds import KINDS
 
 
@@ -63,7 +63,7 @@ def _describe(kind: str, count: int) -> list[Card]:
         return [_running_card(ask(index)) for index in range(count)]
     if row.nvml and not torch.version.hip:
         return nvidia.cards_of_cuda(nvidia.read_driver(), count)
-    return [Card(f"{row.maker or kind} graphics card", detail=nvidia.LATER)] * count
+    return [Card(f"{row.maker or kind} graphics card", detail=LATER)] * count
 
 
 def _running_card(properties: Any) -> Card:

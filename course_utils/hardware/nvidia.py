@@ -11,21 +11,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from course_utils.hardware.card import LATER, Card
+
 if os.name == "nt":
     LIBRARY, CUDA_LIBRARY = "nvml.dll", "nvcuda.dll"
 else:
     LIBRARY, CUDA_LIBRARY = "libnvidia-ml.so.1", "libcuda.so.1"
-LATER = "its name and memory are known once it runs"
-
-
-@dataclass(frozen=True)
-class Card:
-    """One accelerator, as its driver or the system's files describe it."""
-
-    name: str  # such as "NVIDIA H200"
-    memory_bytes: int | None = None  # None where it is not known
-    detail: str = ""  # such as "compute capability 9.0"
-    uuid: str = ""  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from course_utils.launch.parent import RunError, run_lesson
 from course_utils.launch.request import LaunchError, Request
-from course_utils.text import show_result
+from course_utils.show_result import show_result
 
 EXAMPLES = """examples:
   python -m course_utils.launch --training my_training.py:make

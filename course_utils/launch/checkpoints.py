@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from course_utils.atomic_write import open_atomically
 from course_utils.launch.request import LaunchError, Request
 from course_utils.lightning import pl
-from course_utils.whole_file import open_whole
 
 MOST_BYTES = 20_000_000  # that of a network of a thousand layers takes less than one million
 
@@ -18,7 +18,7 @@ class WholeCheckpoints(pl.plugins.TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Any = None) -> None:
         """Write the checkpoint beside its place, then move it there."""
-        with open_whole(path) as file:
+        with open_atomically(path) as file:
             try:
                 torch.save(checkpoint, file)
             except RuntimeError as error:

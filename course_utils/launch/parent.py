@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from course_utils.extras import install_command
+from course_utils.atomic_write import file_identity
 from course_utils.launch.environment import clean_environment, short_temporary_folder
 from course_utils.launch.processes import REQUEST, end_group, how_it_ended
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
-from course_utils.text import format_bytes
-from course_utils.whole_file import written_as
+from course_utils.missing_packages import install_command
+from course_utils.units import format_bytes
 
 END = "\0the end of a run\n"
 HOLDER = b"the launch of "  # how the text in a lock begins
@@ -84,7 +84,7 @@ def run_lesson(
         resume=resume,
     )
     with _own_folder(request) as lock, short_temporary_folder() as variables:
-        saved_before = written_as(request.checkpoint)
+        saved_before = file_identity(request.checkpoint)
         parts_before = request.parts()
         status, report = _follow(request, lock, variables)
         for part in request.parts() - parts_before:  # what a rank of this launch was writing
@@ -97,7 +97,7 @@ def run_lesson(
             why, refused = _why_it_ended(status), False
         if refused:
             raise LaunchError(why)
-        if written_as(request.checkpoint) != saved_before:
+        if file_identity(request.checkpoint) != saved_before:
             why += "\nThe last whole checkpoint is kept, and resume continues from it."
         raise RunError(why)
 

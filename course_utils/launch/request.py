@@ -80,7 +80,8 @@ class Request:
 
     def parts(self) -> set[Path]:
         """Return what saves of the checkpoint have left that did not come to their end."""
-        return set(Path(self.out).glob(f"{self.checkpoint.name}.*.part"))
+        name = self.checkpoint.name + "." + "[0-9a-f]" * 8 + ".part"  # of `open_atomically`
+        return set(Path(self.out).glob(name))
 
 
 def _check_whole(name: str, value: object, least: int, most: float = math.inf) -> None:

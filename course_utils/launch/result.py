@@ -4,8 +4,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from course_utils.text import format_seconds, text_table
-from course_utils.whole_file import write_whole
+from course_utils.atomic_write import write_atomically
+from course_utils.tables import text_table
+from course_utils.units import format_seconds
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class RunResult:
 
     def save(self, path: Path) -> None:
         """Write the result as JSON."""
-        write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
+        write_atomically(path, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "RunResult":

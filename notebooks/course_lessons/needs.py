@@ -30,6 +30,16 @@ def no_copies() -> str | None:
     return None
 
 
+def no_darts() -> str | None:
+    """Return why Darts cannot be used here and what helps, or None where it can."""
+    try:
+        import darts.models  # noqa: F401
+    except ImportError as error:
+        how = 'set_up(extra="darts") (Python 3.11+)'
+        return f"Darts is not here ({error}). Add it: {how}."
+    return None
+
+
 def what_cells_need(**problems: str | None) -> None:
     """Let cells begin with `%%needs NAME ...`.
 

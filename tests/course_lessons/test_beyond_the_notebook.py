@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from course_lessons.beyond_the_notebook.pictures import draw_starts
-from course_lessons.ranks import prepare_ranks
+from course_lessons.prepare_ranks import prepare_ranks
 
 from course_utils.launch.environment import clean_environment
 
@@ -81,7 +81,7 @@ def test_two_ranks_on_the_cpu_leave_the_one_gpu_of_a_machine_alone(what, tmp_pat
 def test_what_torch_2_9_makes_python_3_13_say_in_each_process_is_not_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", "ignore:mine")
     monkeypatch.setenv("PYTHON_COLORS", "1")
-    monkeypatch.setattr("course_lessons.ranks.what_cells_need", lambda **_: None)
+    monkeypatch.setattr("course_lessons.prepare_ranks.what_cells_need", lambda **_: None)
     prepare_ranks(str(tmp_path / "runs"))
     code = (
         "import warnings; warnings.warn('mine', UserWarning); warnings.warn('functools.partial "

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from course_lessons.darts.pictures import draw_published, draw_steps, gains, times_text
-from course_lessons.darts.shops import darts_problem, shops
+from course_lessons.darts.sales import shop_sales
+from course_lessons.needs import no_darts
 from start_python import python
 
 from course_tools.estimate import count_work
 from course_utils.lightning import QUIET
 
-needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
+needs_darts = pytest.mark.skipif(no_darts() is not None, reason=str(no_darts()))
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = ROOT / "notebooks" / "10_darts.ipynb"
 # Enough to make the network of a Darts model: it does not exist before `fit`.
@@ -47,7 +48,7 @@ def lesson() -> dict:
 def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
     from darts.models import NHiTSModel
 
-    series = shops(count=3, days=100)
+    series = shop_sales(count=3, days=100)
     assert len({shop.values().tobytes() for shop in series}) == 3 and series[0].dtype == "float32"
     small = {"num_stacks": 1, "layer_widths": 8, "n_epochs": 1, "random_state": 1}
     model = NHiTSModel(28, 7, pl_trainer_kwargs=ONE_BATCH, **small).fit(series)
@@ -66,7 +67,7 @@ def test_a_model_with_covariates_and_two_values_a_day_is_counted_on_its_own_wind
     import pandas as pd
     from darts.utils.timeseries_generation import datetime_attribute_timeseries
 
-    series = shops(count=2, days=60)
+    series = shop_sales(count=2, days=60)
     days = [datetime_attribute_timeseries(shop, "dayofweek", dtype=np.float32) for shop in series]
     size = pd.DataFrame({"size": np.ones(1, np.float32)})
     series = [
@@ -87,8 +88,8 @@ def test_a_model_with_covariates_and_two_values_a_day_is_counted_on_its_own_wind
 
 def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "darts.models", None)
-    assert darts_problem().startswith("Darts is not here")
-    assert 'set_up(extra="darts")' in darts_problem()
+    assert no_darts().startswith("Darts is not here")
+    assert 'set_up(extra="darts")' in no_darts()
 
 
 @pytest.mark.slow
@@ -141,7 +142,7 @@ def test_what_the_trainer_does_around_the_network_is_counted_apart_from_it():
     exec(cells["10-clock"].replace("%%needs Darts", ""), names)
     clock = names["Clock"]()
     trainer = {**ONE_BATCH, "callbacks": [clock, SlowTrainer()], "limit_train_batches": 5}
-    NLinearModel(56, 14, n_epochs=1, pl_trainer_kwargs=trainer).fit(shops(count=3))
+    NLinearModel(56, 14, n_epochs=1, pl_trainer_kwargs=trainer).fit(shop_sales(count=3))
     whole, network = np.median(np.diff(clock.steps, axis=0), axis=0)
     assert whole - network >= 0.1 and network > 0
 
@@ -153,7 +154,7 @@ def test_windows_of_every_stride_in_the_lesson_begin_on_every_weekday():
     text = "\n".join(cell.source for cell in nbformat.read(LESSON, 4).cells)
     advised = {int(number) for number in re.findall(r"or `stride=(\d+)`", text)}
     assert advised
-    (shop,) = shops(count=1)
+    (shop,) = shop_sales(count=1)
     weekdays = shop.with_values(shop.time_index.dayofweek.to_numpy(np.float32)[:, None, None])
 
     def starts(stride: int) -> set[float]:

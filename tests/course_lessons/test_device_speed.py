@@ -3,8 +3,8 @@ import time
 
 import psutil
 import pytest
-from course_lessons.device_speed import laps
-from course_lessons.device_speed.neighbours import busy_neighbours
+from course_lessons.device_speed import lap_timer
+from course_lessons.device_speed.busy_neighbours import busy_neighbours
 from course_lessons.device_speed.pictures import draw_abba, draw_published
 from course_lessons.device_speed.published import T4, resnet50_published, unlike_rows
 from course_lessons.evidence.published import published
@@ -51,7 +51,8 @@ def test_the_first_picture_compares_the_published_ends_of_both_curves():
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_neighbours_end_when_the_process_that_started_them_is_killed():
     code = (
-        "import os, signal\nfrom course_lessons.device_speed.neighbours import busy_neighbours\n"
+        "import os, signal\n"
+        "from course_lessons.device_speed.busy_neighbours import busy_neighbours\n"
         "with busy_neighbours():\n    print('busy', flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -69,8 +70,8 @@ def neighbours_of_this_test():
 
 def test_laps_add_up_by_their_names(monkeypatch):
     ticks = iter([0.0, 1.0, 3.0, 4.0])
-    monkeypatch.setattr(laps.time, "perf_counter", lambda: next(ticks))
-    clock = laps.Laps(pick_device("cpu"))
+    monkeypatch.setattr(lap_timer.time, "perf_counter", lambda: next(ticks))
+    clock = lap_timer.LapTimer(pick_device("cpu"))
     for part in ("copy", "step", "copy"):
         clock.end(part)
     assert clock.seconds == {"copy": 2.0, "step": 2.0}

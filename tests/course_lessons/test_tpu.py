@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch_xla_stand_ins as stand_ins
-from course_lessons.tpu.counting import StepTime
 from course_lessons.tpu.pictures import draw_cache, draw_steps, draw_systolic_array
+from course_lessons.tpu.xla_activity import StepTime
 
 LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "05_tpu.ipynb"
 

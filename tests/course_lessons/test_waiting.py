@@ -1,6 +1,6 @@
 import pytest
 import torch
-from course_lessons.waiting.compiled import gains, gains_by_family
+from course_lessons.waiting.compile_gains import gains, gains_by_family
 from course_lessons.waiting.photographs import BATCH, SIDE, Photographs, watch_training
 from torch.utils.data import DataLoader
 

@@ -69,7 +69,7 @@ def test_a_folder_that_cannot_be_written_is_enough_where_nothing_is_new(tmp_path
     def refuse(path, *_, **__):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("tools.copies.write_whole", refuse)
+    monkeypatch.setattr("tools.copies.write_atomically", refuse)
     assert hand_out({"a.ipynb": "one\n"}, tmp_path) == []
     with pytest.raises(PermissionError):
         hand_out({"a.ipynb": "two\n"}, tmp_path)

@@ -33,6 +33,14 @@ def test_an_unknown_part_is_refused_with_the_known_ones(tmp_path):
     assert done.returncode == 2 and "doctor, measure, tests" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["state.json", "report.md", "recording.json"])
+@pytest.mark.parametrize("content", ["mine", "[]", '{"mine": 1}'])
+def test_a_folder_with_files_of_others_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=f"holds {name} of another program"):
+        gpu.read_state(tmp_path / "state.json", {"doctor"})
+
+
 @pytest.mark.process
 def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
     (tmp_path / "logs").mkdir()

@@ -182,7 +182,7 @@ SITE = "lib/python3.13/site-packages"
 def test_a_torch_xla_that_does_not_load_is_helped_or_left_out_and_one_line_says_so(
     tmp_path, monkeypatch, capsys, found
 ):
-    helper, removed = tmp_path / SITE / "libpython.pth", []
+    helper, removed = tmp_path / SITE / "accelerator_course_libpython.pth", []
     helper.parent.mkdir(parents=True)
 
     def run(*command, **_):

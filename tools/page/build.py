@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
-from course_utils.whole_file import write_whole  # noqa: E402
+from course_utils.atomic_write import write_atomically  # noqa: E402
 from tools.page.page_data import page_data  # noqa: E402
 
 MODULES = (
@@ -89,6 +89,6 @@ if __name__ == "__main__":
     )
     options = parser.parse_args()
     options.target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(options.target, page(options.lessons))
+    write_atomically(options.target, page(options.lessons))
     size_kb = options.target.stat().st_size / 1000
     print(f"Open it in a browser: {options.target} ({size_kb:.0f} kB)")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from course_utils.text import format_bytes, format_count
+from course_utils.units import format_bytes, format_count
 
 OP_KINDS = (
     "convolution",

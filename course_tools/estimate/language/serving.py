@@ -46,7 +46,7 @@ from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.words import number
-from course_utils.text import format_bytes, format_seconds
+from course_utils.units import format_bytes, format_seconds
 
 SERVING_FILE = Path(__file__).parent / "serving.json"
 BITS = (16, 8, 4)

@@ -16,7 +16,8 @@ from course_tools.estimate.memory.memory_model import (
     highest_lines,
     largest_batch,
 )
-from course_utils.text import format_bytes, html_card, text_table
+from course_utils.tables import html_card, text_table
+from course_utils.units import format_bytes
 
 if TYPE_CHECKING:
     # figures need matplotlib, which is imported to draw one

@@ -48,7 +48,7 @@ from typing import Any
 
 from course_tools.estimate.chips import Chip
 from course_tools.estimate.counting.work import Work
-from course_utils.text import format_seconds
+from course_utils.units import format_seconds
 
 STEP_TIME_FILE = Path(__file__).parent / "step_time.json"
 

@@ -1,6 +1,6 @@
 """The picture of the lesson beyond the notebook."""
 
-from course_lessons.boxes import DARK, draw_arrow, draw_box, draw_canvas
+from course_lessons.diagrams import DARK, draw_arrow, draw_box, draw_canvas
 from course_tools.figures import BLUE, ORANGE, Picture, picture
 
 # By what a rank starts from. Each way: its name, and what comes of it.

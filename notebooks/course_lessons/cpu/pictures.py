@@ -9,8 +9,8 @@ from course_lessons.data.images import Images
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import Scale, air_passengers, make_windows
 from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
-from course_utils.text import format_seconds
 from course_utils.timing import time_call
+from course_utils.units import format_seconds
 
 BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
 HARDLY_MORE = 1.5  # times the step of one window

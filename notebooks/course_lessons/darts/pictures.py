@@ -105,7 +105,7 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
             Patch(facecolor="none", edgecolor=GPU, hatch="//", label="up to the most"),
         ],
         loc="upper center",
-        bbox_to_anchor=(0.4, -0.12),
+        bbox_to_anchor=(0.4, -0.15),
         ncols=2,
         frameon=False,
     )

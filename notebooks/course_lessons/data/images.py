@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import torch
 
 from course_lessons.data.drawn_images import SHAPES, draw_shapes
-from course_utils.extras import lessons_extra
+from course_utils.missing_packages import explain_missing_package
 
 # A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009), in its binary
 # version: a record is one byte for the class and 3072 for the red, green and blue 32 x 32 pixels.
@@ -90,7 +90,7 @@ def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 
 
 def _download(url: str, path: Path) -> None:
     """Download CIFAR-10; the file appears only when it is complete and correct."""
-    with lessons_extra():
+    with explain_missing_package():
         import pooch
 
     pooch.get_logger().setLevel("WARNING")

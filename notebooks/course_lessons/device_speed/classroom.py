@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
-from course_utils.text import clean, show_result
-from course_utils.whole_file import write_whole
+from course_utils.atomic_write import write_atomically
+from course_utils.show_result import show_result
+from course_utils.tables import clean
 
 if TYPE_CHECKING:
     from course_tools.figures import Picture
@@ -105,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
         picture = merged.plot()
     except ModuleNotFoundError as error:
         raise SystemExit(f"{parser.prog}: {error}") from None
-    write_whole(options.out, picture.png)
+    write_atomically(options.out, picture.png)
     show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files: {options.out}")
 
 

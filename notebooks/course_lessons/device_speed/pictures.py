@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator
 
 from course_lessons.device_speed.published import resnet50_published
 from course_tools.figures import AMBER, MUTED, SKY, Picture, label_ends, lecture_axes, picture
-from course_utils.text import format_seconds
+from course_utils.units import format_seconds
 
 A, B = SKY, AMBER  # of Okabe and Ito's colours, two that mean no device
 

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from course_tools.estimate.network import estimate
 from course_utils.devices import Device, pick_device
-from course_utils.text import format_seconds, text_table, wrapped
+from course_utils.tables import text_table, wrapped
 from course_utils.timing import time_call
+from course_utils.units import format_seconds
 
 CARDS = ("T4", "A100")  # the free card of Colab and Kaggle, and a faster one
 BITS = {"fp32": "fp32", "16 bits": "amp"}  # as the table and as `estimate` calls them

@@ -10,7 +10,7 @@ from course_lessons.exercises.read_answer import Wrong, expect, number_of, same
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.memory.memory_model import capacity_bytes
-from course_utils.text import format_bytes
+from course_utils.units import format_bytes
 
 CHIP = "T4"
 OUTPUTS = 3  # of the model in `budget`: not as many as small batches, so that two mistakes differ

@@ -12,7 +12,7 @@ from course_lessons.memory.record import Record
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.figures import LOOKS, MUTED, PINK, YELLOW, Picture, lecture_axes, picture
-from course_utils.text import format_bytes
+from course_utils.units import format_bytes
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": PINK}
@@ -49,45 +49,36 @@ def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
 def draw_questions(
     rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, float], room_bytes: float
 ) -> Picture:
-    """Draw for each network what its published batch needs and what the next larger one would need.
+    """Draw what runs that fitted are estimated to need, those that did not, and the card's memory.
 
     Args:
-        rows: with "tensors" and "tensors_next" in bytes, the latter None where no larger batch was
-            tried.
+        rows: with "tensors" of the published batch, which fitted, and "tensors_next" of the next
+            larger one, which did not, in bytes; the latter None where no larger batch was tried.
         numbers: what stands for the framework.
         room_bytes: of the card.
     """
 
-    def need(tensors: float) -> float:
-        return (numbers["context_bytes"] + (1 + numbers["gaps"]) * tensors) / 1e9
+    def needs(part: str) -> list[float]:
+        tensors = sorted(row[part] for row in rows if row[part])
+        return [(numbers["context_bytes"] + (1 + numbers["gaps"]) * size) / 1e9 for size in tensors]
 
-    rows = sorted(rows, key=lambda row: row["tensors"])
-    fitted = [need(row["tensors"]) for row in rows]
-    larger = {
-        place: need(row["tensors_next"]) for place, row in enumerate(rows) if row["tensors_next"]
-    }
     room = room_bytes / 1e9
-    right = sum(size <= room for size in fitted) + sum(size > room for size in larger.values())
-    asked = len(fitted) + len(larger)
-    axes = lecture_axes(
-        f"{right} of {asked} verdicts are right",
-        "networks, by the memory they need",
-        "GB needed (estimated)",
-    )
-    axes.plot(fitted, "o", color=CPU)
-    axes.plot([*larger], [*larger.values()], "s", color=GPU, fillstyle="none", markeredgewidth=2)
-    axes.axhline(room, color=MUTED)
-    axes.text(0, room + 1.5, f"the card: {room:.1f} GB", color=MUTED)
-    axes.set_ylim(0, 1.1 * max(larger.values()))
-    inside = axes.transAxes
-    axes.text(0.3, 0.93, "the next larger batch: did not fit", color=GPU, transform=inside)
-    axes.text(0.3, 0.25, "published: fitted", color=CPU, transform=inside)
-    return picture(
-        axes,
-        "Estimated need of training runs that fitted and of those that did not: "
-        f"{right} of {asked} lie on the right side of the line at {room:.1f} GB.",
-        colors=16,
-    )
+    fitted, larger = needs("tensors"), needs("tensors_next")
+    right = sum(size <= room for size in fitted) + sum(size > room for size in larger)
+    title = f"{right} of {len(fitted) + len(larger)} verdicts are right"
+    axes = lecture_axes(title, "GB needed (estimated)")
+    for row, (sizes, color) in enumerate(((fitted, CPU), (larger, GPU))):
+        for place, size in enumerate(sizes):
+            is_right = (size <= room) == (row == 0)
+            marker, shade = ("o", color) if is_right else ("X", "black")
+            axes.plot(size, row + 0.1 * (place % 5 - 2), marker, color=shade, markersize=11)
+    axes.axvline(room, color=MUTED)
+    axes.text(room, -0.52, f"the card: {room:.1f} GB ", color=MUTED, ha="right", va="center")
+    axes.text(room, 1.48, " X: a wrong verdict", va="center")
+    axes.set_yticks((0, 1), ("these\nfitted", "these\ndid not"))
+    axes.set(xlim=(0, 1.05 * max(larger)), ylim=(1.7, -0.7))
+    alt = f"{title}: estimated needs of training runs that fitted, below the card's {room:.1f} GB "
+    return picture(axes, alt + "in all but the wrong ones, and of runs that did not.", colors=16)
 
 
 def draw_bytes(model: nn.Module, example: Tensor, optimizers: Mapping[str, Any]) -> Picture:
@@ -197,7 +188,7 @@ def draw_holders(ranks: int = 4) -> Picture:
 def draw_cures(peaks_bytes: Mapping[str, int], times_s: Mapping[str, float]) -> Picture:
     """Draw the peak memory and the CPU time of each way to train, relative to the first."""
     axes = lecture_axes(
-        "What each fix saves, and what it costs", "peak memory and CPU time, baseline = 1"
+        "What each fix saves, and what it costs", "peak memory, and time on this CPU, baseline = 1"
     )
     first = next(iter(peaks_bytes))
     memory = {name: size / peaks_bytes[first] for name, size in peaks_bytes.items()}

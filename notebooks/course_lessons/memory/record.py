@@ -10,8 +10,8 @@ from itertools import accumulate
 from torch.profiler import ProfilerActivity, profile
 
 from course_tools.timeline.trace import read_trace
-from course_utils.text import format_bytes
 from course_utils.timing import using_threads
+from course_utils.units import format_bytes
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
-from course_lessons.boxes import DARK, draw_arrow, draw_box, draw_canvas
+from course_lessons.diagrams import DARK, draw_arrow, draw_box, draw_canvas
 from course_lessons.evidence.published import published
 from course_tools.figures import BLUE, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
 

@@ -15,7 +15,7 @@ def draw_copy_and_work() -> Picture:
     """Draw 20 ms of ResNet-50 on a V100: the batch is loaded, copied and then worked on."""
     recording = load("v100_copy")
     kernels = len(_lane(recording, "device").work)
-    title = f"First the copy, then {kernels} kernels in turn"
+    title = f"First the copy, then {kernels} kernels"
     return _draw(title, {"Part of a step": recording})
 
 

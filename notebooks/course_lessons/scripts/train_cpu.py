@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import secrets
 import sys
 import time
 import warnings
@@ -78,13 +79,21 @@ def read_checkpoint(path):
     return state
 
 
+def new_file(path):
+    """Make an empty file beside the checkpoint, under a name that no file has yet."""
+    name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
+    open(name, "xb").close()
+    return name
+
+
 def find_checkpoint(path, resume):
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        open(path + ".new", "wb").close()  # fails here and not after the first epoch
-        os.remove(path + ".new")
+        os.makedirs(os.path.dirname(os.path.realpath(path)), exist_ok=True)
+        os.remove(new_file(path))  # fails here and not after the first epoch
+        if os.path.exists(path):
+            open(path, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
             return read_checkpoint(path)
@@ -100,12 +109,15 @@ def find_checkpoint(path, resume):
 
 
 def save_checkpoint(state, path):
+    new = new_file(path)
     try:
-        torch.save(state, path + ".new")
-        os.replace(path + ".new", path)  # whole or not at all
+        torch.save(state, new)
+        os.replace(new, os.path.realpath(path))  # whole or not at all
+    except RuntimeError as error:  # what torch raises when the disk is full
+        sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:
-        if os.path.exists(path + ".new"):  # the disk may be full
-            os.remove(path + ".new")
+        if os.path.exists(new):
+            os.remove(new)
 
 
 def main():

@@ -6,6 +6,7 @@ Start or continue it with: torchrun --standalone --nproc-per-node 2 train_fsdp.p
 import argparse
 import math
 import os
+import secrets
 import sys
 import time
 import warnings
@@ -97,13 +98,21 @@ def read_checkpoint(path):
     return state
 
 
+def new_file(path):
+    """Make an empty file beside the checkpoint, under a name that no file has yet."""
+    name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
+    open(name, "xb").close()
+    return name
+
+
 def find_checkpoint(path, resume):
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        open(path + ".new", "wb").close()  # fails here and not after the first epoch
-        os.remove(path + ".new")
+        os.makedirs(os.path.dirname(os.path.realpath(path)), exist_ok=True)
+        os.remove(new_file(path))  # fails here and not after the first epoch
+        if os.path.exists(path):
+            open(path, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
             return read_checkpoint(path)
@@ -119,12 +128,15 @@ def find_checkpoint(path, resume):
 
 
 def save_checkpoint(state, path):
+    new = new_file(path)
     try:
-        torch.save(state, path + ".new")
-        os.replace(path + ".new", path)  # whole or not at all
+        torch.save(state, new)
+        os.replace(new, os.path.realpath(path))  # whole or not at all
+    except RuntimeError as error:  # what torch raises when the disk is full
+        sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:
-        if os.path.exists(path + ".new"):  # the disk may be full
-            os.remove(path + ".new")
+        if os.path.exists(new):
+            os.remove(new)
 
 
 def refuse(reason):
@@ -167,6 +179,8 @@ def number_to_name(moments, network, optimizer):
 
 
 def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import secrets
 import sys
 import time
 import warnings
@@ -101,6 +102,13 @@ class Training(pl.LightningModule):
         self.log("measure", means.float().mean(), **how)
 
 
+def new_file(path):
+    """Make an empty file beside the checkpoint, under a name that no file has yet."""
+    name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
+    open(name, "xb").close()
+    return name
+
+
 class Epochs(pl.Callback):
     """Print a line for each, and let a resumed run draw the numbers of an unbroken one."""
 
@@ -128,12 +136,15 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint, path, storage_options=None):
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        new = new_file(path)
         try:
-            torch.save(checkpoint, f"{path}.new")
-            os.replace(f"{path}.new", path)
+            torch.save(checkpoint, new)
+            os.replace(new, os.path.realpath(path))
+        except RuntimeError as error:  # what torch raises when the disk is full
+            sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
         finally:
-            if os.path.exists(f"{path}.new"):  # the disk may be full
-                os.remove(f"{path}.new")
+            if os.path.exists(new):
+                os.remove(new)
 
     def load_checkpoint(self, path, *_, **__):
         try:
@@ -150,6 +161,8 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
 
 def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
@@ -170,10 +183,12 @@ def main():
     folder, name = os.path.split(os.path.abspath(args.checkpoint))
     try:
         os.makedirs(folder, exist_ok=True)
-        open(args.checkpoint + ".new", "wb").close()  # not after the first epoch
-        os.remove(args.checkpoint + ".new")
+        os.remove(new_file(args.checkpoint))  # fails here and not after the first epoch
+        if there:
+            open(args.checkpoint, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {args.checkpoint!r} cannot be written: {error}")
+        why = f"cannot be written: {error}. Choose another."
+        sys.exit(f"--checkpoint {args.checkpoint!r} {why}")
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     save = pl.callbacks.ModelCheckpoint

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from course_lessons.evidence.published import Speed, published
 from course_tools.figures import BLUE, ORANGE, Picture, lecture_axes, picture
-from course_utils.text import format_seconds
 from course_utils.timing import Timing
+from course_utils.units import format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +56,8 @@ def published_conditions() -> "pd.DataFrame":
         rows.append(
             {
                 "device": row.device,
-                "images/s": f"{row.samples_per_s:.1f}".removesuffix(".0"),
-                "batch": row.batch,
+                "images/s": f"{row.samples_per_s:,.1f}".removesuffix(".0"),
+                "batch": f"{row.batch:,}",
                 "number format": "16 bits" if row.precision == "fp16" else "32 bits",
                 "compiled": "yes" if row.compiled else "no",
                 "torch": row.torch,

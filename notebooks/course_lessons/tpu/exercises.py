@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, expect_pair, number_of
+from course_lessons.exercises.torch_calls import READS, TorchCalls
 from course_utils.xla import run_recorded, started_xla, xla_counters
 
 # Two functions that torch_xla 2.9 cannot lower, as its test confirms.
@@ -86,7 +86,7 @@ def _watch(device: torch.device, work: Callable[[], Any]) -> tuple[Any, int, int
     Where XLA runs, its counters say so; elsewhere the names of the functions called.
     """
     if device.type != "xla":
-        with Calls() as calls:
+        with TorchCalls() as calls:
             result = work()
         return result, calls.count(FALLBACKS), calls.count(READS)
     run_recorded(device)  # what was recorded before is not the student's

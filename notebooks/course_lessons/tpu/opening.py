@@ -4,8 +4,8 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
-from course_lessons.tpu.counting import time_steps
 from course_lessons.tpu.pictures import draw_steps
+from course_lessons.tpu.xla_activity import time_steps
 from course_tools.figures import Picture
 from course_utils.xla import start_xla, xla_problem
 

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from course_lessons.tpu.counting import StepTime
+from course_lessons.tpu.xla_activity import StepTime
 from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
-from course_utils.text import format_seconds
+from course_utils.units import format_seconds
 
 PALE = "#E5F2EE"
 

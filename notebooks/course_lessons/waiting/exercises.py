@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, number_of
+from course_lessons.exercises.torch_calls import READS, TorchCalls
 from course_tools.timeline.bottleneck import ON_DEVICE, PARTS, WORTH_FIRST, Bottleneck
 
 BATCHES = 20
@@ -56,7 +56,7 @@ def read_once(answer: Any) -> Mistakes:
         graphs.add(graph)
         return _Loss.apply(losses[batch].clone().requires_grad_(), graph)
 
-    with Calls() as calls:
+    with TorchCalls() as calls:
         said = answer(step, list(range(BATCHES)))
     reads = calls.count(READS)
     yield taken != list(range(BATCHES)), "Take one step on each batch of the loader."

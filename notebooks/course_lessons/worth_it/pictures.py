@@ -6,10 +6,11 @@ logarithmic and say so.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from matplotlib.axis import Axis
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from course_tools.figures import (
     LOOKS,
@@ -20,7 +21,7 @@ from course_tools.figures import (
     lecture_axes,
     picture,
 )
-from course_utils.text import format_count, format_seconds
+from course_utils.units import format_count, format_seconds
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 LINES = ("-", "--", "-.", ":")
@@ -90,39 +91,49 @@ def draw_crossover(
     factors: tuple[float, float],
     cpu: str = "",
 ) -> Picture:
-    """Draw samples per second over the batch: measured here, and estimated for chips.
+    """Draw over the batch how many times as fast as this CPU chips are estimated to be.
 
     Args:
         here_s: seconds of a step by batch, measured, smallest batch first.
-        there_s: the same for chips by name, estimated; the title is about the first.
+        there_s: the same for chips by name, estimated; the title is about the first, and where
+            its band holds 1 the picture is grey.
         factors: the time may be shorter by the first and longer by the second, which is the band
             around a line.
-        cpu: the name of the measured line; without one it says how many threads there are.
+        cpu: the name of the measured machine; without one it says how many threads there are.
     """
-    name, there = next(iter(there_s.items()))
-    crossing = _crossing({batch: here_s[batch] / there[batch] for batch in here_s}, factors)
-    title = title_of(name, before=f"{crossing}: ")
-    axes = lecture_axes(title, "samples in the batch (logarithmic)", "samples/s (log.)")
-    here = _rates(here_s)
-    axes.plot([*here], [*here.values()], color=CPU, marker=LOOKS["cpu"]["marker"])
-    ends = [(*list(here.items())[-1], cpu or _this_cpu(), CPU)]
-    said = [f"this CPU, measured: {_ends(here)}"]
-    for number, (name, steps_s) in enumerate(there_s.items()):
-        rates = _rates(steps_s)
-        axes.plot([*rates], [*rates.values()], color=GPU, linestyle=LINES[1 + number % 3])
-        ends.append((*list(rates.items())[-1], f"{name}, est.", GPU))
-        low = [rate / factors[1] for rate in rates.values()]
-        high = [rate * factors[0] for rate in rates.values()]
-        axes.fill_between([*rates], low, high, color=GPU, alpha=0.15, linewidth=0)
-        said.append(f"{name}, estimated: {_ends(rates)}")
+    gains = {
+        name: {batch: here_s[batch] / seconds for batch, seconds in steps_s.items()}
+        for name, steps_s in there_s.items()
+    }
+    first, gain = next(iter(gains.items()))
+    perhaps, surely = (_stays_above(level, gain) for level in (1 / factors[0], factors[1]))
+    title = title_of(first, before=f"{_crossing(perhaps, surely, min(gain))}: ")
+    axes = lecture_axes(title, "samples in the batch (logarithmic)", "times as fast (log.)")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.plot([*here_s], [1.0] * len(here_s), color=CPU, marker=LOOKS["cpu"]["marker"])
+    ends = [(max(here_s), 1.0, cpu or _this_cpu(), CPU)]
+    said = []
+    for number, (name, ratios) in enumerate(gains.items()):
+        axes.plot([*ratios], [*ratios.values()], color=GPU, linestyle=LINES[1 + number % 3])
+        ends.append((*list(ratios.items())[-1], f"{name}, est.", GPU))
+        low = [ratio / factors[1] for ratio in ratios.values()]
+        high = [ratio * factors[0] for ratio in ratios.values()]
+        axes.fill_between([*ratios], low, high, color=GPU, alpha=0.15, linewidth=0)
+        said.append(f"{name}: {ratios[min(ratios)]:.2g} to {ratios[max(ratios)]:.2g} times")
+    if perhaps:
+        unsure = (perhaps, surely or max(gain))
+        axes.axvspan(*unsure, color="#E5E5E5", zorder=0)
+        above: Any = {"transform": axes.get_xaxis_transform(), "va": "top", "ha": "center"}
+        words = f"{label_text(first, 20)}:\ntoo close to call"
+        axes.text(math.sqrt(math.prod(unsure)), 0.98, words, **above)
     axes.set_xticks(list(here_s))
     _ticks(axes.xaxis, "{:,.0f}".format)
-    _ticks(axes.yaxis, format_count)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    _ticks(axes.yaxis, "{:g}".format)
     label_ends(axes, ends)
-    alt = f"{title}. Samples per second against the batch; {'; '.join(said)}."
-    return picture(axes, alt, colors=24)
+    alt = f"{title}. Estimated speed over that measured on this CPU, from the smallest batch to "
+    return picture(axes, f"{alt}the largest. {'; '.join(said)}.", colors=24)
 
 
 def _this_cpu() -> str:
@@ -130,15 +141,14 @@ def _this_cpu() -> str:
     return f"CPU, {threads} thread{'s' * (threads != 1)}"
 
 
-def _crossing(ratios: Mapping[int, float], factors: tuple[float, float]) -> str:
+def _crossing(perhaps: float | None, surely: float | None, first: float) -> str:
     """Say between which batches a chip overtakes this CPU for good.
 
-    Its time may be shorter and longer by the two factors. The ratios are the time here over that
-    there, by batch.
+    Args:
+        perhaps: from which batch on the fast end of its interval is ahead, if from any.
+        surely: the same for the slow end.
+        first: the smallest batch.
     """
-    perhaps = _stays_above(1 / factors[0], ratios)
-    surely = _stays_above(factors[1], ratios)
-    first = next(iter(ratios))
     if perhaps is None:
         return "Slower at every batch"
     if surely is None:
@@ -165,16 +175,6 @@ def _stays_above(level: float, ratios: Mapping[int, float]) -> float | None:
     # on logarithmic axes the line between two points is straight
     share = math.log(level / before) / math.log(after / before)
     return float(f"{low * (high / low) ** share:.1g}")
-
-
-def _rates(steps_s: Mapping[int, float]) -> dict[int, float]:
-    return {batch: batch / seconds for batch, seconds in steps_s.items()}
-
-
-def _ends(points: Mapping[int, float]) -> str:
-    """Say in words where a line begins and where it ends."""
-    first, last = min(points), max(points)
-    return f"{format_count(points[first])} at {first:,}, {format_count(points[last])} at {last:,}"
 
 
 def title_of(name: str, *, before: str = "", after: str = "") -> str:

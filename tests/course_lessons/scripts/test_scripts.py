@@ -1,7 +1,5 @@
-"""The training scripts with another network, data and loss in their marked places, and refusals."""
+"""The training scripts with another network, data and loss in their marked places."""
 
-import gc
-import itertools
 import json
 import os
 import re
@@ -9,15 +7,13 @@ import runpy
 import signal
 import sys
 import time
-import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 from course_lessons.scripts import FOLDER
 from start_python import Program, environment, python, torchrun
-from torch.nn.parallel import DistributedDataParallel
 
 ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
 UNDER_TORCHRUN = ["train_ddp.py", "train_fsdp.py"]
@@ -154,16 +150,6 @@ def assert_same_weights(one, other):
     one, other = weights(one), weights(other)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
-
-
-def start(monkeypatch, script, *arguments, rank=None):
-    """Run a script's main in this process, as one rank of one if a rank is given."""
-    if rank is not None:
-        alone = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1"}
-        for name, value in (alone | {"MASTER_PORT": 0}).items():
-            monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-    runpy.run_path(str(FOLDER / script), run_name="__main__")
 
 
 @pytest.mark.process
@@ -373,285 +359,34 @@ def test_float_targets_of_one_column_are_refused_by_the_loss_for_classes(tmp_pat
         names["main"]()
 
 
-BAD = [
-    ["--lr", "nan"],
-    ["--lr", "inf"],
-    ["--lr", "-1"],
-    ["--epochs", "-1"],
-    ["--epochs", "0"],
-    ["--batch", "0"],
-    ["--images", "-5"],
-    ["--images", "1"],
-    ["--epochs", "three"],
-    ["--checkpoint", "."],
-]
-BAD += [["--checkpoint", each] for each in ("", "folder/", "/dev/null")]
-MISSING = [["--device", "cuda"], ["--device", "gpu"], ["--device", "mps"]]  # the CPU is always here
-
-
-@pytest.fixture
-def no_gpu(monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-
-
-@pytest.mark.parametrize(
-    ("script", "arguments"),
-    [
-        *itertools.product(["train_cpu.py", "train_fast.py", "train_lightning.py"], BAD),
-        *itertools.product(["train_gpu.py", "train_fast.py"], MISSING),
-    ],
-)
-@pytest.mark.usefixtures("no_gpu")
-def test_a_bad_argument_is_one_sentence(script, arguments, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit):
-        start(monkeypatch, script, *arguments)
-    *usage, sentence = capsys.readouterr().err.splitlines()
-    assert usage[0].startswith("usage: ") and all(line[:1] == " " for line in usage[1:])
-    assert arguments[0] in sentence
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("arguments", [*BAD, *MISSING], ids=" ".join)
-@pytest.mark.parametrize("script", UNDER_TORCHRUN)
-@pytest.mark.usefixtures("no_gpu")
-def test_one_rank_says_what_all_refuse(script, arguments, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as first:
-        start(monkeypatch, script, *arguments, rank=0)
-    with pytest.raises(SystemExit) as second:
-        start(monkeypatch, script, *arguments, rank=1)
-    assert arguments[0] in first.value.code and "\n" not in first.value.code
-    assert second.value.code == 0 and capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("script", UNDER_TORCHRUN)
-def test_a_script_for_several_ranks_says_how_it_is_started(script, monkeypatch):
-    monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(SystemExit, match=f"torchrun --standalone --nproc-per-node 2 {script}"):
-        start(monkeypatch, script)
-
-
-@pytest.fixture
-def small(tmp_path, monkeypatch):
-    """The arguments of a run of two steps, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    yield ["--images", 40, "--batch", 18]
-    if dist.is_initialized():  # a run that failed
-        dist.destroy_process_group()
-
-
-@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
-def test_a_save_that_fails_leaves_the_checkpoint_before(script, small, monkeypatch):
-    rank = 0 if script in UNDER_TORCHRUN else None
-    start(monkeypatch, script, *small, "--epochs", 1, rank=rank)
-    saved = Path("checkpoint.pt").read_bytes()
-
-    save = torch.save
-
-    def fill_the_disk(state, path, **options):
-        if not isinstance(path, str):  # what is sent to another rank
-            return save(state, path, **options)
-        Path(path).write_bytes(saved[:100])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(torch, "save", fill_the_disk)
-    with pytest.raises(OSError, match="No space left"):
-        start(monkeypatch, script, *small, "--epochs", 2, "--resume", rank=rank)
-    assert Path("checkpoint.pt").read_bytes() == saved
-    assert os.listdir() == ["checkpoint.pt"]
-
-
-WITH_CODE = {"epochs": 1, "network": {}, "optimizer": print}
-
-
-@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
-@pytest.mark.parametrize("foreign", [None, WITH_CODE, {"state_dict": {}}, []])
-def test_a_torn_or_foreign_checkpoint_is_one_sentence(script, foreign, small, monkeypatch):
-    torch.save(foreign, "checkpoint.pt")
-    if foreign is None:
-        Path("checkpoint.pt").write_bytes(Path("checkpoint.pt").read_bytes()[:-100])
-    with pytest.raises(SystemExit, match=r"^checkpoint\.pt is not a whole checkpoint"):
-        start(monkeypatch, script, *small, "--resume", rank=0 if script in UNDER_TORCHRUN else None)
-
-
-def test_lightnings_checkpoint_is_replaced_whole_and_read_without_its_code(tmp_path, monkeypatch):
-    names = runpy.run_path(str(FOLDER / "train_lightning.py"))
-    path = str(tmp_path / "last.ckpt")
-    checkpoints = names["Checkpoints"]()
-    saved = {"epoch": 1, "pytorch-lightning_version": "2.6.0"}
-    checkpoints.save_checkpoint(saved, path)
-
-    def fill_the_disk(state, path):
-        Path(path).write_bytes(b"")
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as full, pytest.raises(OSError, match="No space left"):
-        full.setattr(torch, "save", fill_the_disk)
-        checkpoints.save_checkpoint({"epoch": 2}, path)
-    assert checkpoints.load_checkpoint(path) == saved
-    assert os.listdir(tmp_path) == ["last.ckpt"]
-    for foreign in ({**saved, "code": print}, {"epochs": 1}):
-        torch.save(foreign, path)
-        with pytest.raises(SystemExit, match=r"last\.ckpt is not a whole checkpoint of Lightning"):
-            checkpoints.load_checkpoint(path)
-
-
 @pytest.mark.slow
-def test_a_kill_while_lightning_saves_leaves_the_checkpoint_before(tmp_path):
+@pytest.mark.parametrize("script", ["train_cpu.py", "train_lightning.py"])
+def test_a_kill_within_a_save_leaves_the_checkpoint_before(tmp_path, script):
     """Lightning itself would write into TMPDIR, and copy from there over the old checkpoint."""
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system for TMPDIR")
-    own = with_own_places("train_lightning.py", data=SORTED_BY_CLASS, outputs=3)
+    own = with_own_places(script, data=SORTED_BY_CLASS, outputs=3)
     (tmp_path / "own.py").write_text(own.replace("16", "100_000"))  # 14 MB with Adam's moments
-    folder = tmp_path / "saved"
-    command = ["own.py", "--accelerator", "cpu", "--devices", "1", "--resume"]
-    command += ["--checkpoint", "saved/last.ckpt", "--epochs"]
-    variables = environment(**VARIABLES, TMPDIR=str(memory))
+    saved = tmp_path / "saved" / "last.ckpt"
+    on_cpu = ["--accelerator", "cpu", "--devices", "1"] if script == "train_lightning.py" else []
+    command = ["own.py", *on_cpu, "--resume", "--checkpoint", saved, "--epochs"]
     run(tmp_path, *command, "1")
-    whole = (folder / "last.ckpt").stat().st_size
+    whole = saved.stat().st_size
+    variables = environment(**VARIABLES, TMPDIR=str(memory))
     training = Program([*command, "1000"], cwd=tmp_path, env=variables)
-    while not any(part.stat().st_size < whole for part in folder.iterdir()):
+    while not any(0 < size < whole for size in sizes(saved.parent)):
         time.sleep(0.0005)
     os.kill(training.pid, signal.SIGKILL)  # within a save
     assert training.wait().returncode == -signal.SIGKILL
-    assert (folder / "last.ckpt").stat().st_size >= whole
-    done = torch.load(folder / "last.ckpt", weights_only=True)["epoch"] + 1
+    state = torch.load(saved, weights_only=True)
+    done = state["epoch"] + 1 if on_cpu else state["epochs"]
     printed = run(tmp_path, *command, str(done + 1))
     assert [int(epoch) for epoch, *_ in EPOCH.findall(printed)] == [done + 1]
 
 
-@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
-def test_a_start_without_resume_keeps_every_earlier_checkpoint(script, small, monkeypatch, capsys):
-    rank = 0 if script in UNDER_TORCHRUN else None
-    saved = []
-    for number in range(3):
-        start(monkeypatch, script, *small, "--epochs", 1, "--lr", 0.1**number / 100, rank=rank)
-        saved.append(Path("checkpoint.pt").read_bytes())
-        os.utime("checkpoint.pt", (1, 1))  # all of the same second
-    assert sorted(os.listdir()) == ["checkpoint.pt", "checkpoint.pt.1", "checkpoint.pt.2"]
-    assert [Path(f"checkpoint.pt.{number}").read_bytes() for number in (1, 2)] == saved[:2]
-    assert "the last checkpoint is now checkpoint.pt.2" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN, "train_lightning.py"])
-@pytest.mark.parametrize("where", ["/proc/x", "file/x", "nul\0", "x" * 300])
-def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(
-    script, where, small, monkeypatch, capsys
-):
-    Path("file").touch()
-    where += ".ckpt"
-    with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
-        start(
-            monkeypatch,
-            script,
-            *small,
-            "--checkpoint",
-            where,
-            rank=0 if script in UNDER_TORCHRUN else None,
-        )
-    assert "\n" not in refused.value.code and "epoch" not in capsys.readouterr().out
-    assert os.listdir() == ["file"]
-
-
-@pytest.mark.parametrize("script", [*ALONE, "train_lightning.py"])
-def test_a_checkpoint_that_would_unpack_to_more_than_its_size_is_not_read(
-    script, small, monkeypatch
-):
-    torch.save({"zeros": torch.zeros(1_000_000)}, "plain.pt")
-    with zipfile.ZipFile("plain.pt") as plain, zipfile.ZipFile("checkpoint.pt", "w", 8) as packed:
-        for part in plain.namelist():
-            packed.writestr(part, plain.read(part))
-    assert Path("checkpoint.pt").stat().st_size < 10_000
-    names = runpy.run_path(str(FOLDER / script))
-    monkeypatch.setattr(torch, "load", None)  # is not asked
-    with pytest.raises(SystemExit, match=r"is not a whole checkpoint .*compressed.*omit --resume"):
-        if script == "train_lightning.py":
-            names["Checkpoints"]().load_checkpoint("checkpoint.pt")
-        else:
-            start(monkeypatch, script, *small, "--resume")
-
-
-@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
-def test_resume_says_what_is_done_and_which_learning_rate_holds(script, small, monkeypatch, capsys):
-    rank = 0 if script in UNDER_TORCHRUN else None
-    start(monkeypatch, script, *small, "--epochs", 1, "--resume", "--lr", 0.5, rank=rank)
-    assert "checkpoint.pt: 0 of 1 epochs done, lr 0.5" in capsys.readouterr().out
-    saved = Path("checkpoint.pt").read_bytes()
-    start(monkeypatch, script, *small, "--epochs", 1, "--resume", "--lr", 0.1, rank=rank)
-    printed = capsys.readouterr().out
-    assert "checkpoint.pt: 1 of 1 epochs done, lr 0.5" in printed and not EPOCH.search(printed)
-    assert Path("checkpoint.pt").read_bytes() == saved
-
-
-@pytest.mark.parametrize("script", ALONE)
-def test_the_checkpoint_has_the_best_weights_and_the_lower_learning_rate(
-    script, small, monkeypatch, capsys
-):
-    start(monkeypatch, script, *small, "--epochs", 1)
-    state = torch.load("checkpoint.pt")
-    assert all(torch.equal(state["best"][name], each) for name, each in state["network"].items())
-    state["scheduler"]["best"] = 0.0  # no later epoch is better
-    best = state["best"] = {name: each + 1 for name, each in state["network"].items()}
-    torch.save(state, "checkpoint.pt")
-    start(monkeypatch, script, *small, "--epochs", 4, "--resume")
-    state = torch.load("checkpoint.pt")
-    assert state["optimizer"]["param_groups"][0]["lr"] == pytest.approx(1e-4)
-    assert all(torch.equal(state["best"][name], each) for name, each in best.items())
-    start(monkeypatch, script, *small, "--epochs", 4, "--resume")
-    assert "4 of 4 epochs done, lr 0.0001" in capsys.readouterr().out.splitlines()[-1]
-
-
-def test_the_second_gpu_can_be_named_and_a_third_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
-    asked = []
-
-    def first_use(device):
-        asked.append(str(device))
-        raise RuntimeError("there is no GPU here")
-
-    monkeypatch.setattr(torch.cuda, "get_device_name", first_use)
-    for script in ("train_gpu.py", "train_fast.py"):
-        with pytest.raises(RuntimeError, match="no GPU here"):
-            start(monkeypatch, script, "--device", "cuda:1")
-        with pytest.raises(SystemExit):
-            start(monkeypatch, script, "--device", "cuda:2")
-        assert "choose from" in capsys.readouterr().err
-    assert asked == ["cuda:1", "cuda:1"]
-
-
-@pytest.mark.parametrize("script", UNDER_TORCHRUN)
-def test_the_help_of_a_script_for_ranks_can_be_read_without_ranks(script, monkeypatch, capsys):
-    monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(SystemExit) as ended:
-        start(monkeypatch, script, "--help")
-    assert ended.value.code == 0 and "--checkpoint" in capsys.readouterr().out
-
-
-def test_the_reducer_of_ddp_goes_before_its_process_group(small, monkeypatch):
-    """The Reducer's end holds the GIL, for which the threads of gloo may wait: a deadlock."""
-
-    def wrapped():
-        return [each for each in gc.get_objects() if type(each) is DistributedDataParallel]
-
-    before = wrapped()  # what other tests of this process have left to be collected
-    alive = []
-    destroy = dist.destroy_process_group
-
-    def look_and_destroy():
-        alive.extend(each for each in wrapped() if each not in before)
-        destroy()
-
-    monkeypatch.setattr(dist, "destroy_process_group", look_and_destroy)
-    start(monkeypatch, "train_ddp.py", *small, "--epochs", 1, rank=0)
-    assert not dist.is_initialized() and alive == []
-
-
-def test_a_script_says_in_its_first_line_on_which_device_it_runs(small, monkeypatch, capsys):
-    for script in ("train_gpu.py", "train_fast.py"):
-        start(monkeypatch, script, *small, "--epochs", 1, "--device", "cpu")
-        assert capsys.readouterr().out.startswith("on cpu")
+def sizes(folder):
+    """Yield the size of each file, unless it has just gone."""
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            yield path.stat().st_size

@@ -4,7 +4,8 @@ import pytest
 from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
 
 from course_utils.hardware import nvidia
-from course_utils.hardware.nvidia import Card, Driver, card_called, read_driver, split_version
+from course_utils.hardware.card import Card
+from course_utils.hardware.nvidia import Driver, card_called, read_driver, split_version
 
 TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
 CARDS = (

@@ -19,7 +19,7 @@ TRAININGS = """
 import os, pathlib, subprocess, time
 import torch
 from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
-from course_lessons.air_rnn import air_rnn
+from course_lessons.sample_training import air_rnn
 from course_lessons.lightning_training import Regression
 
 class Slow(Regression):
@@ -191,7 +191,10 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
     resumed = run_lesson(f"{own}:slow", strategy="ddp", out=tmp_path / "out", resume=True, **how)
     capsys.readouterr()
     whole = run_lesson(
-        "course_lessons.air_rnn:air_rnn", strategy="ddp_spawn", out=tmp_path / "whole", **how
+        "course_lessons.sample_training:air_rnn",
+        strategy="ddp_spawn",
+        out=tmp_path / "whole",
+        **how,
     )
     printed = capsys.readouterr().out
     assert all(f"epoch {number}/{done + 1}: train_loss" in printed for number in range(1, done + 2))

@@ -1,6 +1,6 @@
 """A small training to launch.
 
-`python -m course_utils.launch --training course_lessons.air_rnn:air_rnn` runs it.
+`python -m course_utils.launch --training course_lessons.sample_training:air_rnn` runs it.
 """
 
 from typing import Any

@@ -5,7 +5,7 @@ import time
 from course_utils.devices import Device, wait_for
 
 
-class Laps:
+class LapTimer:
     """Adds up the seconds that each part of a loop takes, with the device's work in it."""
 
     def __init__(self, device: Device):

@@ -1,4 +1,4 @@
-"""What a lesson needs before its cells start ranks."""
+"""Prepare a lesson whose cells start ranks."""
 
 import os
 import warnings

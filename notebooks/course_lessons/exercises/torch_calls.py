@@ -8,8 +8,8 @@ from torch.overrides import TorchFunctionMode
 READS = ("item", "tolist", "numpy", "cpu", "__float__", "__int__", "__bool__", "__format__")
 
 
-class Calls(TorchFunctionMode):
-    """Within `with Calls() as calls:`, every function of PyTorch that is called on a tensor."""
+class TorchCalls(TorchFunctionMode):
+    """Notes every function of PyTorch that is called on a tensor inside its `with` block."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from course_utils.whole_file import open_whole, write_whole, written_as
+from course_utils.atomic_write import file_identity, open_atomically, write_atomically
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and limits of POSIX")
 
@@ -23,9 +23,9 @@ def full_disk():
 
 def test_text_and_bytes_are_written(tmp_path):
     path = tmp_path / "żółw.txt"
-    write_whole(path, "zwölf\r\n")
+    write_atomically(path, "zwölf\r\n")
     assert path.read_bytes() == "zwölf\r\n".encode()
-    write_whole(path, b"\xff")
+    write_atomically(path, b"\xff")
     assert path.read_bytes() == b"\xff"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -34,19 +34,19 @@ def test_the_content_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypa
     done, sync, replace = [], os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda number: done.append("fsync") or sync(number))
     monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
-    write_whole(tmp_path / "results.json", b"new")
+    write_atomically(tmp_path / "results.json", b"new")
     assert done == ["fsync", "replace"]
 
 
 def test_a_file_knows_that_it_was_written_again_though_nothing_changed(tmp_path):
     path = tmp_path / "results.json"
-    assert written_as(path) is None
-    write_whole(path, b"same")
-    before = written_as(path)
-    assert written_as(path) == before
-    write_whole(path, b"same")
+    assert file_identity(path) is None
+    write_atomically(path, b"same")
+    before = file_identity(path)
+    assert file_identity(path) == before
+    write_atomically(path, b"same")
     os.utime(path, ns=(before[1], before[1]))  # as where the clock was set back
-    assert written_as(path) != before
+    assert file_identity(path) != before
 
 
 @posix
@@ -54,7 +54,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, full_di
     path = tmp_path / "results.json"
     path.write_text("old")
     with pytest.raises(OSError, match="File too large"):
-        write_whole(path, b"n" * 40_112)
+        write_atomically(path, b"n" * 40_112)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -62,7 +62,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, full_di
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     path = tmp_path / "results.json"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), open_whole(path) as file:
+    with pytest.raises(KeyboardInterrupt), open_atomically(path) as file:
         file.write(b"new")
         raise KeyboardInterrupt
     assert path.read_text() == "old"
@@ -75,7 +75,7 @@ def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
     path.write_text("old")
     path.chmod(0o750)
     link.symlink_to(path)
-    write_whole(link, "new")
+    write_atomically(link, "new")
     assert link.is_symlink() and path.read_text() == "new"
     assert path.stat().st_mode & 0o777 == 0o750
 
@@ -85,7 +85,7 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    write_whole(path, "to the reader")
+    write_atomically(path, "to the reader")
     assert os.read(reader, 100) == b"to the reader"
     os.close(reader)
     assert path.is_fifo()

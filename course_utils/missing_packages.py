@@ -9,7 +9,7 @@ PACKAGES = {"PIL": "pillow"}  # that have another name than their module
 
 
 @contextmanager
-def lessons_extra() -> Iterator[None]:
+def explain_missing_package() -> Iterator[None]:
     """Say how to install what an import inside the block lacks.
 
     Raises:

@@ -1,55 +1,10 @@
-"""Quantities with units, tables for a terminal and a notebook, and safe printing."""
+"""Tables for a terminal and a notebook, and text that is safe to show in them."""
 
 from __future__ import annotations
 
 import html
-import os
-import sys
 import textwrap
 from collections.abc import Sequence
-
-DURATIONS = (
-    ("d", 86400),
-    ("h", 3600),
-    ("min", 60),
-    ("s", 1),
-    ("ms", 1e-3),
-    ("µs", 1e-6),
-    ("ns", 1e-9),
-)
-PREFIXES = (
-    *(("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)),
-    *(("", 1), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)),
-)
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration such as "12.3 ms" or "1.5 h"."""
-    return " ".join(_scaled(seconds, DURATIONS, "s"))
-
-
-def format_bytes(size_bytes: float | None) -> str:
-    """Return a size such as "16.9 GB", where a GB is 10^9 bytes, or "?" when it is not known."""
-    return "?" if size_bytes is None else format_count(size_bytes, "B")
-
-
-def format_count(number: float, unit: str = "") -> str:
-    """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images".
-
-    A unit in capitals, such as "B" or "FLOP", takes the prefix; a word leaves it to the number.
-    Below 10^-9 the number has an exponent.
-    """
-    digits, prefix = _scaled(number, PREFIXES, "")
-    return f"{digits} {prefix}{unit}" if unit.isupper() else f"{digits}{prefix} {unit}".rstrip()
-
-
-def _scaled(number: float, scale: Sequence[tuple[str, float]], plain: str) -> tuple[str, str]:
-    for name, size in scale:
-        # 0.9995 of a unit is 1.00 of it in three digits; the next smaller one would say 1e+03.
-        if abs(number) >= 0.9995 * size:
-            return f"{number / size:.3g}", name
-    return f"{number:.3g}", plain
-
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
@@ -110,20 +65,3 @@ def _cell(text: str) -> str:
 
 def _safe(text: str) -> str:
     return html.escape(clean(text, 600), quote=True)
-
-
-def show_result(text: object) -> None:
-    """Print a command's result safely.
-
-    Characters that the terminal cannot show are escaped, and a closed pipe is ignored. Where the
-    result cannot be written, as on a full disk, the program ends with a sentence and status 1.
-    """
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        print(text, flush=True)
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where Python writes the rest at its end
-        # a closed pipe, such as `... | head`, has what it wanted
-        if not isinstance(error, BrokenPipeError):
-            raise SystemExit(f"the result could not be written: {error}") from None

@@ -1,5 +1,5 @@
 import torch
-from course_lessons.tpu.counting import StepTime, compare, time_steps
+from course_lessons.tpu.xla_activity import StepTime, compare, time_steps
 
 from course_utils.xla import start_xla
 

@@ -1,4 +1,4 @@
-"""What lesson 10 needs to run: made-up sales of shops, and a sentence where Darts is missing."""
+"""Made-up sales of shops, for Darts."""
 
 from typing import Any
 
@@ -6,17 +6,7 @@ import numpy as np
 import pandas as pd
 
 
-def darts_problem() -> str | None:
-    """Return a sentence on why Darts cannot be used here and what helps, or None when it can."""
-    try:
-        import darts.models  # noqa: F401
-    except ImportError as error:
-        how = 'set_up(extra="darts") (Python 3.11+)'
-        return f"Darts is not here ({error}). Add it: {how}."
-    return None
-
-
-def shops(count: int = 100, days: int = 400) -> list[Any]:
+def shop_sales(count: int = 100, days: int = 400) -> list[Any]:
     """Return daily sales with a week, a year and noise in them, as Darts series of float32."""
     from darts import TimeSeries
 

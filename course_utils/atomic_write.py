@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def write_whole(path: str | Path, data: str | bytes) -> None:
+def write_atomically(path: str | Path, data: str | bytes) -> None:
     """Write `data`, text as UTF-8, in place of the file at `path`.
 
     A write that fails or is interrupted, such as on a full disk, leaves the file as it was and
@@ -18,13 +18,13 @@ def write_whole(path: str | Path, data: str | bytes) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    with open_whole(path) as file:
+    with open_atomically(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
 @contextmanager
-def open_whole(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file as `write_whole` does, for content that is written piece by piece.
+def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file as `write_atomically` does, for content that is written piece by piece.
 
     It takes its place when the block ends, unless the block raises an error.
     """
@@ -48,8 +48,8 @@ def open_whole(path: str | Path) -> Iterator[BinaryIO]:
         raise
 
 
-def written_as(path: Path) -> tuple[int, int] | None:
-    """Return what differs after every `write_whole`, or None where there is no file."""
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return what differs after every `write_atomically`, or None where there is no file."""
     if not path.exists():
         return None
     facts = path.stat()

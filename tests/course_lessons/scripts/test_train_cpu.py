@@ -1,0 +1,284 @@
+"""What train_cpu.py, and each other script alike, refuses, says, and does to files."""
+
+import gc
+import io
+import multiprocessing
+import os
+import runpy
+import sys
+import warnings
+import zipfile
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+
+import pytest
+import torch
+import torch.distributed as dist
+from course_lessons.scripts import FOLDER
+from torch.nn.parallel import DistributedDataParallel
+
+resource = pytest.importorskip("resource")  # Linux and macOS
+
+SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
+UNDER_TORCHRUN = ["train_ddp.py", "train_fsdp.py"]
+WITHOUT_LIGHTNING = [each for each in SCRIPTS if each != "train_lightning.py"]
+SMALL = ["--images", 40, "--batch", 18, "--checkpoint", "last.ckpt"]  # two steps an epoch
+OPTIONS = {"train_lightning.py": ["--accelerator", "cpu", "--devices", 1]}
+
+
+def run_here(folder, script, *arguments, rank=0, most_bytes=None):
+    """Run a script in this process, as rank 0 of one if it has ranks, and return what it printed.
+
+    A file may get `most_bytes`, as on a disk that is full after them.
+    """
+    variables = {"PJRT_DEVICE": "CPU"}
+    if script in UNDER_TORCHRUN:
+        variables |= {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 1}
+        variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 0}
+    words = [script, *SMALL, *OPTIONS.get(script, ()), *arguments]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with ExitStack() as until_the_end:
+        enter = until_the_end.enter_context
+        patch = enter(pytest.MonkeyPatch.context())
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", [str(word) for word in words])
+        for name, value in variables.items():
+            patch.setenv(name, str(value))
+        enter(warnings.catch_warnings(action="ignore"))  # those of Lightning
+        printed, errors = enter(redirect_stdout(io.StringIO())), io.StringIO()
+        enter(redirect_stderr(errors))
+        until_the_end.callback(resource.setrlimit, resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes or before[0], before[1]))
+        try:
+            runpy.run_path(str(FOLDER / script), run_name="__main__")
+        except SystemExit as end:
+            if end.code == 2:  # argparse has written the sentence
+                raise SystemExit(errors.getvalue()) from None
+            raise
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+    return printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def xla_process(needs_xla):
+    """A process of its own: what a script of XLA sets holds until the end."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as process:
+        yield process
+
+
+@pytest.fixture(params=SCRIPTS)
+def train(request, tmp_path):
+    """Run one of the scripts in a folder of its own, return what it printed or raise its error."""
+
+    def run(*arguments, **how):
+        work = (run_here, tmp_path, request.param, *arguments)
+        if request.param != "train_xla.py":
+            return work[0](*work[1:], **how)
+        process = request.getfixturevalue("xla_process")
+        return process.submit(*work, **how).result(timeout=300)
+
+    return run
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_files_of_others_keep_their_bytes_also_when_the_disk_is_full(train, tmp_path):
+    ends = ("", ".new", ".part", ".tmp", ".0", ".1", ".00000000.new")
+    names = [f"{start}last.ckpt{end}" for start in ("", ".") for end in ends]
+    for name in [*names, "last.new", "last-best.ckpt"]:
+        (tmp_path / name).write_text(name)
+    theirs = contents(tmp_path)
+    assert "the last checkpoint is now last.ckpt.2\n" in train("--epochs", 1)
+    theirs["last.ckpt.2"] = theirs.pop("last.ckpt")
+    saved = contents(tmp_path)
+    assert saved.items() > theirs.items() and "last.ckpt" in saved
+
+    with pytest.raises(SystemExit, match=r"last\.ckpt cannot be saved; is the disk full\?"):
+        train("--epochs", 2, "--resume", most_bytes=100_000)
+    assert contents(tmp_path) == saved
+    assert "epoch 2 " in train("--epochs", 2, "--resume")
+    assert contents(tmp_path).items() > theirs.items()
+
+
+def test_a_start_without_resume_keeps_every_earlier_checkpoint(train, tmp_path):
+    saved = []
+    for number in range(3):
+        printed = train("--epochs", 1, "--lr", 0.1**number / 100)
+        saved.append((tmp_path / "last.ckpt").read_bytes())
+        os.utime(tmp_path / "last.ckpt", (1, 1))  # all of the same second
+    assert "the last checkpoint is now last.ckpt.2\n" in printed
+    kept = contents(tmp_path)
+    assert [kept[name] for name in ("last.ckpt.1", "last.ckpt.2", "last.ckpt")] == saved
+    assert len(set(saved)) == 3 and not any(name.endswith(".new") for name in kept)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_to_the_checkpoint_stays_a_link(train, tmp_path, exists):
+    """As from a folder of a small home to a large disk."""
+    (tmp_path / "large").mkdir()
+    (tmp_path / "last.ckpt").symlink_to("large/1.ckpt")
+    if exists:
+        train("--epochs", 1, "--resume")
+    assert "epoch" in train("--epochs", 2, "--resume")
+    assert os.readlink(tmp_path / "last.ckpt") == "large/1.ckpt"
+    assert os.listdir(tmp_path / "large") == ["1.ckpt"]
+
+
+@pytest.mark.parametrize("where", ["/proc/x", "file/x", "nul\0", "x" * 300])
+def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(train, tmp_path, where):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
+        train("--checkpoint", f"{where}.ckpt")
+    assert "\n" not in refused.value.code and os.listdir(tmp_path) == ["file"]
+
+
+class WithCode:
+    def __reduce__(self):
+        return (pytest.fail, ("the code of a checkpoint was run",))
+
+
+def foreign_files():
+    """Yield the bytes of files that are not a whole checkpoint of a script, and harm who reads them
+    carelessly.
+    """
+    file = io.BytesIO()
+    torch.save({"zeros": torch.zeros(1_000_000)}, file)
+    yield "torn", file.getvalue()[:-100]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(file) as plain, zipfile.ZipFile(packed, "w", 8) as bomb:
+        for part in plain.namelist():
+            bomb.writestr(part, plain.read(part))
+    assert len(packed.getvalue()) < 10_000
+    yield "compressed", packed.getvalue()
+    for name, state in (("code", WithCode()), ("a part is missing", {"epochs": 1}), ("list", [])):
+        file = io.BytesIO()
+        torch.save({"epochs": 1, "network": state} if name == "code" else state, file)
+        yield name, file.getvalue()
+    yield "text", b"my notes"
+
+
+def test_a_checkpoint_that_is_foreign_torn_or_a_bomb_is_one_sentence(train, tmp_path):
+    for name, content in foreign_files():
+        (tmp_path / "last.ckpt").write_bytes(content)
+        with pytest.raises(SystemExit, match=r"last\.ckpt is not a whole check") as refused:
+            train("--resume")
+        sentence = refused.value.code
+        assert sentence.endswith(": omit --resume") and "\n" not in sentence
+        assert name != "compressed" or "compressed" in sentence  # not read by torch at all
+        assert contents(tmp_path) == {"last.ckpt": content}
+
+
+BAD = [("--lr", each) for each in ("nan", "inf", "-1")]
+BAD += [("--epochs", each) for each in ("-1", "0", "three")]
+BAD += [("--batch", "0"), ("--images", "-5"), ("--images", "1")]
+BAD += [("--checkpoint", each) for each in (".", "", "folder.ckpt/", "pipe.ckpt", "folder.ckpt")]
+DEVICES = [("--device", each) for each in ("cuda", "gpu", "mps")]  # the CPU is always here
+
+
+def refused_by(run, arguments, folder):
+    (folder / "folder.ckpt").mkdir()
+    os.mkfifo(folder / "pipe.ckpt")
+    with pytest.raises(SystemExit) as refused:
+        run(*arguments)
+    assert sorted(os.listdir(folder)) == ["folder.ckpt", "pipe.ckpt"]
+    return refused.value.code
+
+
+@pytest.mark.parametrize("arguments", BAD, ids="=".join)
+def test_a_bad_argument_is_one_sentence(train, arguments, tmp_path):
+    *usage, sentence = refused_by(train, arguments, tmp_path).splitlines()
+    assert arguments[0] in sentence
+    assert all(line.startswith(("usage: ", " ")) for line in usage)
+
+
+@pytest.mark.parametrize("arguments", DEVICES, ids="=".join)
+@pytest.mark.parametrize("script", ["train_gpu.py", "train_fast.py", *UNDER_TORCHRUN])
+def test_a_missing_device_is_one_sentence(script, arguments, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    said = refused_by(lambda *words: run_here(tmp_path, script, *words), arguments, tmp_path)
+    assert "--device" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_one_rank_says_what_all_refuse(script, tmp_path, capfd):
+    with pytest.raises(SystemExit) as second:
+        run_here(tmp_path, script, "--epochs", "0", rank=1)
+    assert second.value.code == 0 and capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_a_script_for_several_ranks_says_how_it_is_started(script, monkeypatch, capsys):
+    monkeypatch.delenv("RANK", raising=False)
+    for options, end in (([], f"torchrun --standalone --nproc-per-node 2 {script}"), (["-h"], "0")):
+        monkeypatch.setattr(sys, "argv", [script, *options])
+        with pytest.raises(SystemExit) as refused:
+            runpy.run_path(str(FOLDER / script), run_name="__main__")
+        assert str(refused.value.code).endswith(end)
+    assert "--checkpoint" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("train", WITHOUT_LIGHTNING, indirect=True)
+def test_resume_says_what_is_done_and_which_learning_rate_holds(train, tmp_path):
+    assert "last.ckpt: 0 of 1 epochs done, lr 0.5\n" in train(
+        "--epochs", 1, "--resume", "--lr", 0.5
+    )
+    saved = contents(tmp_path)
+    printed = train("--epochs", 1, "--resume", "--lr", 0.1)
+    assert printed.endswith("last.ckpt: 1 of 1 epochs done, lr 0.5\n")
+    assert contents(tmp_path) == saved
+
+
+@pytest.mark.parametrize("script", ["train_cpu.py", "train_gpu.py", "train_fast.py"])
+def test_the_checkpoint_has_the_best_weights_and_the_lower_learning_rate(script, tmp_path):
+    path = tmp_path / "last.ckpt"
+    run_here(tmp_path, script, "--epochs", 1)
+    state = torch.load(path)
+    assert all(torch.equal(state["best"][name], each) for name, each in state["network"].items())
+    state["scheduler"]["best"] = 0.0  # no later epoch is better
+    best = state["best"] = {name: each + 1 for name, each in state["network"].items()}
+    torch.save(state, path)
+    run_here(tmp_path, script, "--epochs", 4, "--resume")
+    state = torch.load(path)
+    assert state["optimizer"]["param_groups"][0]["lr"] == pytest.approx(1e-4)
+    assert all(torch.equal(state["best"][name], each) for name, each in best.items())
+    printed = run_here(tmp_path, script, "--epochs", 4, "--resume")
+    assert "4 of 4 epochs done, lr 0.0001" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("script", ["train_gpu.py", "train_fast.py"])
+def test_the_device_can_be_named_and_is_said_first(script, tmp_path, monkeypatch):
+    assert run_here(tmp_path, script, "--epochs", 1, "--device", "cpu").startswith("on cpu")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    asked = []
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: asked.append(device) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run_here(tmp_path, script, "--device", "cuda:1")
+    assert asked == [torch.device("cuda:1")]
+    with pytest.raises(SystemExit, match="choose from"):
+        run_here(tmp_path, script, "--device", "cuda:2")
+
+
+def test_the_reducer_of_ddp_goes_before_its_process_group(tmp_path, monkeypatch):
+    """The Reducer's end holds the GIL, for which the threads of gloo may wait: a deadlock."""
+
+    def wrapped():
+        return [each for each in gc.get_objects() if type(each) is DistributedDataParallel]
+
+    before = wrapped()  # what other tests of this process have left to be collected
+    alive = []
+    destroy = dist.destroy_process_group
+
+    def look_and_destroy():
+        alive.extend(each for each in wrapped() if each not in before)
+        destroy()
+
+    monkeypatch.setattr(dist, "destroy_process_group", look_and_destroy)
+    run_here(tmp_path, "train_ddp.py", "--epochs", 1)
+    assert not dist.is_initialized() and alive == []

@@ -1,0 +1,83 @@
+"""Tables and cards of whatever a device calls itself."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_utils.tables import LONGEST, clean, html_card, text_table
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "&lt;b&gt; & ' \"",
+    "x" * 100_000,
+    "\x1b[31mred\x1b[0m\a\r\n\0",
+    "\N{RIGHT-TO-LEFT OVERRIDE}gnp.exe",
+    "图形处理器 αβγ 🚀",
+    "</td></tr></table><h1>out</h1>",
+    "{braces} %s %(x)s",
+]
+
+
+class Reader(HTMLParser):
+    """What a browser makes of a card: its tags, its attributes and its text."""
+
+    def __init__(self, card):
+        super().__init__()
+        self.tags, self.attributes, self.texts = [], [], []
+        self.feed(card)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_adds_no_tag_and_no_attribute_to_a_card(name):
+    read = Reader(html_card(name, ("a", name), [(name, "y")], foot=name))
+    tags = ["table", "caption", "strong", "thead", "tr", "th", "th", "tbody", "tr", "td", "td", "p"]
+    assert read.tags == tags
+    assert {attribute for attribute, _ in read.attributes} == {"class", "style", "scope"}
+    assert all("url" not in value and "expression" not in value for _, value in read.attributes)
+
+
+@given(st.text())
+def test_every_printable_text_comes_back_from_a_card_as_it_was(name):
+    read = Reader(html_card("t", ("h",), [(name,)]))
+    assert "".join(read.texts) == "th" + clean(name, 600)
+
+
+@given(st.text())
+def test_a_clean_text_is_one_printable_line_of_limited_length(name):
+    assert clean(name).isprintable() and len(clean(name)) <= LONGEST
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_in_its_row_of_a_table(name):
+    lines = text_table(("device", "name"), [("cpu", name), ("cuda:0", "ok")]).split("\n")
+    assert len(lines) == 3 and all(line.isprintable() for line in lines)
+
+
+def test_a_card_sets_no_colour_and_reads_as_a_plain_table_without_styles():
+    card = html_card("Devices", ("device", "name"), [("cpu", "AMD")])
+    styles = " ".join(value for key, value in Reader(card).attributes if key == "style")
+    assert "#" not in styles and "rgb" not in styles and "color:inherit" in styles
+    assert Reader(card).texts == ["Devices", "device", "name", "cpu", "AMD"]
+
+
+def test_only_a_word_that_is_too_long_may_break_within():
+    # else a narrow column reads "esti mate d"
+    card = html_card(
+        "devices", ("kind",), [("cpu",), ("estimated, unchecked",), ("Xeon" * 5 + " at 2.1 GHz",)]
+    )
+    short, sentence, long = re.findall(r'<td style="([^"]*)"', card)
+    assert (
+        "nowrap" in short and "anywhere" not in short + sentence and "nowrap" not in sentence + long
+    )
+    assert "overflow-wrap:anywhere" in long
