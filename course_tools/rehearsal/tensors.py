@@ -34,7 +34,7 @@ TO_NUMPY = (
     "memory first."
 )
 #: methods that make a tensor beside another, unless a device is named
-BESIDE = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
+BESIDE: tuple[str, ...] = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
 BESIDE += ("new_empty_strided",)
 LIKE = [f"{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint")]
 KINDS = ("cpu", "cuda", "xpu", "mps")
@@ -47,10 +47,10 @@ class Generator(torch.Generator):
         """Make one of the CPU, which draws the same numbers."""
         running = world()
         if not running.pretends(device):
-            plain = torch._C.Generator(device=device)
+            plain: Any = torch._C.Generator(device=device)
             running.generators.pop(plain._cdata, None)  # whose address another one had
-            return plain  # type: ignore[return-value]
-        made = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
+            return plain
+        made: Any = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
         # An operation is given another Python object for the same generator.
         made.rehearsed = running.generators[made._cdata] = running.device(device)
         return made

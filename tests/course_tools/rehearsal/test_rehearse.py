@@ -299,7 +299,7 @@ def every_name():
     modules = [each for name, each in list(sys.modules.items()) if name.split(".")[0] == "torch"]
     for module in filter(None, modules):
         owners.add(module)
-        owners |= {each for each in vars(module).values() if isinstance(each, type)}
+        owners |= {each for each in vars(module).values() if issubclass(type(each), type)}
     found = {(owner, name): value for owner in owners for name, value in vars(owner).items()}
     counted = ("next_id", "_abc_impl")  # of hooks, and a cache
     return {key: value for key, value in found.items() if key[1] not in counted}
