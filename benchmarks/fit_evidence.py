@@ -114,7 +114,10 @@ def entry(key, rows):
     for row in rows:
         cards[row.chip.name] += filter(None, [ratio(row)])
     middles = {name: statistics.median(found or [1.0]) for name, found in cards.items()}
-    off = sorted(name for name, middle in middles.items() if max(middle, 1 / middle) > OFF)
+    by_whom = {
+        name: sorted({row.source for row in rows if row.chip.name == name}) for name in cards
+    }
+    off = {name for name, middle in middles.items() if max(middle, 1 / middle) > OFF}
     return {
         "kind": kind,
         "precision": precision,
@@ -122,8 +125,8 @@ def entry(key, rows):
         "compiled": compiled,
         "measurements": len(rows),
         "sources": sorted({row.source for row in rows}),
-        "devices": sorted(set(cards) - set(off)),
-        "off": off,
+        "devices": {name: by_whom[name] for name in sorted(set(cards) - off)},
+        "off": {name: by_whom[name] for name in sorted(off)},
     }
 
 
@@ -180,8 +183,7 @@ def judge(row: Measured) -> Judged:
     time, total_s = row.time()
     error = error_factor(row.work, row.chip, time, compiled=row.compiled)
     off = total_s / row.measured_s
-    checked = error.checked and row.count == 1  # several GPUs are never said to be
-    return Judged(row, off, 1 / error.upper <= off <= error.factor, checked)
+    return Judged(row, off, 1 / error.upper <= off <= error.factor, error.checked)
 
 
 def summary(name: str, judged: list[Judged]) -> dict:

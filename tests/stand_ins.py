@@ -145,9 +145,9 @@ def run_doctor(
         "PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])),
         **variables,
     }
-    command = [python, *doctor(root), "--json", "--limit", "60", *arguments]
+    command = [python, *doctor(root), "--json", "--limit", "150", *arguments]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=180, cwd=STUBS
+        command, env=environment, capture_output=True, text=True, timeout=400, cwd=STUBS
     )
     assert done.stdout.startswith("{"), done.stderr
     return done.returncode, json.loads(done.stdout)

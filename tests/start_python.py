@@ -160,8 +160,12 @@ def listen(door: socket.socket) -> dict:
 
 
 def prepare() -> None:
-    """Import what most programs need."""
+    """Import what most programs need, and what torch_xla imports of torch, which takes as long as
+    Lightning; not torch_xla itself, which changes torch.
+    """
+    import functorch.compile  # noqa: F401
     import lightning.pytorch  # noqa: F401
+    import torch._inductor.fx_passes.post_grad  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those in between
     gc.collect()

@@ -1,19 +1,31 @@
-"""Texts without what a stranger must not read: keys, addresses of inner networks, users' names."""
+"""Texts without what a stranger must not read: keys, inner addresses, users' names."""
 
 from __future__ import annotations
 
 import getpass
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 HIDDEN = "<hidden>"
 SECRET = "KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|COOKIE"
-# What stands behind a name such as NVIDIA_API_KEY, in a variable, an address or a dictionary.
-_NAMED = re.compile(rf"(?i)([\w.-]*(?:{SECRET})[\w.-]*['\"]?\s*[=:]\s*['\"]?)([^\s'\",;&]+)")
+SHORTEST = 8  # letters of a value that is hidden wherever it stands: "false" is no key
+# What stands behind a name such as NVIDIA_API_KEY, in a variable, an address or a dictionary, or
+# behind an option such as --api-key; in quotes it may have blanks.
+_NAMED = re.compile(
+    rf"(?i)((?:[\w.-]*(?:{SECRET})[\w.-]*|[?&]sig)['\"]?(?:\s*[=:]\s*)|--?[\w-]*(?:{SECRET})[\w-]*\s+)"
+    r"(\"[^\"]*\"|'[^']*'|[^\s'\",;&]+)"
+)
+_KEY_BLOCK = re.compile(r"(?s)(-----BEGIN [A-Z ]*KEY-----).*?(?=-----END|\Z)")
+# Addresses that are a key as a whole: whoever has one may write there.
+_HOOK = re.compile(
+    r"(https://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)\S+"
+)
 # "Bearer abc", and a user with a password in an address.
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
-_IN_ADDRESS = re.compile(r"(\w+://)[^\s/@]+(?=@)")
+_IN_ADDRESS = re.compile(r"(\w+://|(?<![\w.-])(?=[\w.-]+:[^\s/@]+@))[^\s/@]+(?=@)")
+_MAIL = re.compile(r"\bgit@[^\s'\"]+|(?<![\w/])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 # Keys as their makers begin them: OpenAI, GitHub, GitLab, Hugging Face, NVIDIA, AWS, Slack,
 # Google, PyPI, npm; and web tokens.
 _BY_BEGINNING = re.compile(
@@ -22,19 +34,27 @@ _BY_BEGINNING = re.compile(
 )
 # A long run of letters and digits mixed at random; the name of a card (GPU-...) has hyphens.
 _RANDOM = re.compile(r"(?<![\w./-])(?=\w*\d)(?=\w*[A-Za-z])\w{32,}(?![\w./-])")
-# RFC 1918, RFC 3927, RFC 4193 and RFC 4291. Not the end of a version, such as so.10.3.0.86.
+# RFC 1918, RFC 3927, RFC 4193, RFC 4291 and RFC 6598, and the address of a network card. Not the
+# end of a version, such as so.10.3.0.86.
+_SHARED = r"100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])"
 _ADDRESS = re.compile(
-    r"(?<![\w.])(?<!==)(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}(?![\w.])"
+    rf"(?<![\w.])(?<!==)(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01])|{_SHARED})"
+    r"(?:\.\d{1,3}){2,3}(?![\w.])"
     r"|(?<![\w:])(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]):[0-9a-f:]*:[0-9a-f]+"
+    r"|(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])"
 )
 _HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|intranet|corp|home\.arpa)\b")
 _USER_FOLDER = re.compile(r"((?:^|[/\\])(?:home|users?)[/\\]+)(?!~)[^/\\\s:;,'\"]+", re.IGNORECASE)
-# The second folder of a path below none of these is often a user's or a project's name.
+# Below none of these the folders of a path are often the names of users and projects. What stands
+# behind them is needed: the libraries.
 _SYSTEM = (
     "app|bin|boot|content|dev|etc|home|kaggle|lib|lib32|lib64|nix|opt|proc|root|run|sbin|snap|srv|"
     "sys|tmp|usr|Users|var|Applications|Library|System"
 )
-_OTHER_FOLDER = re.compile(rf"(?<![\w./\\~<>-])(/(?!(?:{_SYSTEM})(?![\w.-]))[\w.-]+/)[^/\s:;,'\"]+")
+_LIBRARY = r"/(?:lib|bin|include|share|site-packages|envs|cuda)[\w.-]*(?=[/\s:;,'\"]|$)"
+_OTHER_FOLDER = re.compile(
+    rf"(?<![\w./\\~<>-])(/(?!(?:{_SYSTEM})(?![\w.-]))[\w.-]+/)[^\s:;,'\"]+?(?={_LIBRARY}|[\s:;,'\"]|$)"
+)
 
 
 def without_secrets(text: str) -> str:
@@ -42,10 +62,13 @@ def without_secrets(text: str) -> str:
 
     The own home folder is written "~", and the own name is hidden wherever it is a folder.
     """
+    for name, value in os.environ.items():
+        if re.search(SECRET, name, re.IGNORECASE) and len(value) >= SHORTEST:
+            text = text.replace(value, HIDDEN)
     text = _BEARER.sub(HIDDEN, _own_folders(text))
-    for pattern in (_NAMED, _USER_FOLDER, _IN_ADDRESS, _OTHER_FOLDER):
+    for pattern in (_KEY_BLOCK, _HOOK, _NAMED, _USER_FOLDER, _IN_ADDRESS, _OTHER_FOLDER):
         text = pattern.sub(rf"\1{HIDDEN}", text)
-    for pattern in (_BY_BEGINNING, _RANDOM, _ADDRESS, _HOST):
+    for pattern in (_BY_BEGINNING, _RANDOM, _ADDRESS, _MAIL, _HOST):
         text = pattern.sub(HIDDEN, text)
     return text
 

@@ -10,7 +10,7 @@ from typing import Any
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.checks import nearest
 from course_tools.estimate.chips import DEVICES, all_chips, all_links
-from course_tools.estimate.known_networks import counted_names
+from course_tools.estimate.known_networks import counted_name, counted_names
 from course_tools.estimate.language.finetuning import estimate_finetuning
 from course_tools.estimate.language.language_model import known_name, language_models
 from course_tools.estimate.language.serving import estimate_serving
@@ -57,17 +57,16 @@ class CannotBuild(Exception):
 def build(name: str) -> Any:
     """Make a torch.nn.Module from "package.module:factory" or "folder/file.py:factory".
 
-    A name alone is that of a network that was counted beforehand, which is returned as it is, or
-    is looked up in torchvision, if that is installed.
+    A name alone is that of a network that was counted beforehand, and is returned.
 
     Raises:
         CannotBuild: there is no such factory, or it makes no module.
     """
     from torch import nn
 
-    if ":" not in name:
-        if name in counted_names():
-            return name
+    if found := counted_name(name):
+        return found
+    if ":" not in name or known_name(name):
         raise CannotBuild(_unknown(name))
     try:
         factory = load_function(name)
@@ -95,14 +94,14 @@ def _check_call(factory: Callable[..., Any]) -> None:
 def _unknown(name: str) -> str:
     """Return what to ask instead of a name that no network has."""
     if language := known_name(name):
-        return (
-            f"{language} is a language model: ask `finetune {language!r}` or `serve {language!r}`."
-        )
+        asked = ["finetune"] if language_models()[language].encoder else ["finetune", "serve"]
+        questions = " or ".join(f"`{command} {language!r}`" for command in asked)
+        return f"{language} is a language model: ask {questions}."
     known = [*counted_names(), *language_models()]
     return (
-        f"no model {name!r} is known; the nearest are {', '.join(nearest(name, known))}. Pass one "
-        f"of these, or your own as package.module:factory or file.py:factory, where factory() "
-        f"returns a torch.nn.Module."
+        f"no model {name!r} is known{nearest(name, known)}. Pass a name of pytorch-image-models, "
+        f"or your own model as package.module:factory or file.py:factory, where factory() returns "
+        f"a torch.nn.Module."
     )
 
 
@@ -127,6 +126,8 @@ def _network(
 def _language(
     estimate: Callable[..., Answers], model: str, *, prices: dict[str, float], **asked: Any
 ) -> Answers:
+    if network := counted_name(model):
+        raise CannotBuild(f"{network} is a network for images: ask `network {network}`.")
     path = Path(model)
     name: str | Path = path if path.suffix == ".json" or path.is_dir() else model
     return estimate(name, prices=prices or None, **asked)

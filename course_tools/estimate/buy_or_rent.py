@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
+from course_tools.estimate.checks import is_amount
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.prices import list_prices
+from course_tools.estimate.prices import list_prices, used_price
 from course_tools.estimate.words import amount_text, number
 from course_utils.tables import wrapped
 
@@ -23,6 +23,7 @@ class BuyOrRent:
         electricity_per_hour: of the card alone at the full power of its data sheet.
         rent_source: where the rent comes from.
         currency: of all of them.
+        card_source: where the price of the card comes from, or "" where it is yours.
     """
 
     device: str
@@ -31,6 +32,7 @@ class BuyOrRent:
     electricity_per_hour: float
     rent_source: str
     currency: str = "$"
+    card_source: str = ""
 
     @property
     def break_even_hours(self) -> float:
@@ -50,15 +52,16 @@ class BuyOrRent:
         if math.isinf(self.break_even_hours):
             return wrapped(f"{costs} Renting is always cheaper.")
         weeks = self.break_even_hours / WEEK_HOURS
+        bought = f"{price} ({self.card_source})" if self.card_source else price
         return wrapped(
-            f"{costs} For {price}, buying pays off beyond {number(self.break_even_hours)} hours of "
-            f"work: {number(weeks)} weeks of day and night, without the computer around it."
+            f"{costs} For {bought}, buying pays off beyond {number(self.break_even_hours)} hours "
+            f"of work: {number(weeks)} weeks of day and night, without the computer around it."
         )
 
 
 def buy_or_rent(
     device: str,
-    card_price: float,
+    card_price: float | None = None,
     *,
     kwh_price: float,
     rent_per_hour: float | None = None,
@@ -70,7 +73,8 @@ def buy_or_rent(
 
     Args:
         device: the name of a chip.
-        card_price: what the card costs where you would buy it.
+        card_price: what the card costs where you would buy it, or None for the middle of its
+            published second-hand price, if there is one.
         kwh_price: what a kilowatt-hour costs you.
         rent_per_hour: what an hour costs you to rent, or None for the dated list price.
         currency: of all prices; the list prices are in US dollars.
@@ -86,9 +90,14 @@ def buy_or_rent(
     if chip.watts is None:
         raise ValueError(f"the data sheet of the {chip.name} has no watts.")
     rent = listed.per_hour if rent_per_hour is None and listed else rent_per_hour
+    used = used_price(chip.name) if card_price is None and currency == "$" else None
+    if card_price is None:
+        if used is None:
+            raise ValueError(f"no second-hand price of the {chip.name} is known. Pass card_price=.")
+        card_price = sum(used["usd"]) / 2
     amounts = {"card_price": card_price, "kwh_price": kwh_price, "rent_per_hour": rent}
     for name, amount in amounts.items():
-        if not isinstance(amount, Real) or not 0 < amount < math.inf:
+        if not is_amount(amount):
             raise ValueError(f"{name} must be a positive number, but got {amount!r}.")
     source = "your price" if rent_per_hour is not None or not listed else listed.source
     return BuyOrRent(
@@ -98,4 +107,5 @@ def buy_or_rent(
         electricity_per_hour=chip.watts / 1000 * kwh_price,
         rent_source=source,
         currency=currency,
+        card_source=f"second-hand, {used['date']}, {used['source']}" if used else "",
     )

@@ -1,6 +1,7 @@
 """Checks of numbers that are asked for."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from numbers import Integral, Real
 
@@ -33,8 +34,19 @@ def check_deadline(hours: object) -> None:
         raise ValueError(f"deadline_hours must be a positive number, or None, but got {hours!r}.")
 
 
-def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return the known names that are most like another, whatever their capitals."""
-    plain = {each.casefold(): each for each in known}
-    found = difflib.get_close_matches(name.casefold(), plain, n=most, cutoff=0.0)
-    return [plain[each] for each in found]
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ": the nearest are ..." with three known names like another, or "".
+
+    Capitals, marks and the owner before a slash do not matter.
+    """
+    names = {plain_name(each): each for each in known}
+    typed = plain_name(name)
+    found = difflib.get_close_matches(typed, names, n=3, cutoff=0.5)
+    found += [each for each in names if each.startswith(typed)][: 3 - len(found)] if typed else []
+    listed = ", ".join(names[each] for each in dict.fromkeys(found))
+    return f": the nearest are {listed}" if listed else ""
+
+
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, without its owner."""
+    return re.sub(r"[\W_]", "", name.rpartition("/")[2].casefold())

@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -154,12 +154,12 @@ def find_chip(name: str | Chip) -> Chip:
         "`python -m course_tools.estimate --help` lists all. For a card of your own pass "
         "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory), by its data sheet"
     )
-    return _find(name, all_chips(), "chip", how)
+    return _find(name, all_chips, "chip", how)
 
 
 def find_link(name: str) -> Link:
     """Return the link with this name, as `find_chip` does for chips."""
-    return _find(name, all_links(), "link", "`chips.all_links()` lists all")
+    return _find(name, all_links, "link", "`chips.all_links()` lists all")
 
 
 @cache
@@ -190,12 +190,17 @@ def all_links() -> tuple[Link, ...]:
     return tuple(Link(**row) for row in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["links"])
 
 
-def _find(name: str, among: Sequence[Named], what: str, how_to_list: str) -> Named:
+@cache
+def _by_plain_name(among: Callable[[], Sequence[Named]]) -> dict[str, Named]:
+    return {
+        _plain(label): item for item in among() for label in (item.name, *getattr(item, "also", ()))
+    }
+
+
+def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_list: str) -> Named:
     if not isinstance(name, str):
         raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
-    known = {
-        _plain(label): item for item in among for label in (item.name, *getattr(item, "also", ()))
-    }
+    known = _by_plain_name(among)
     if _plain(name) in known:
         return known[_plain(name)]
     near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.6)

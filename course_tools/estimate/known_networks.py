@@ -6,7 +6,6 @@ They were counted in 16 bits, in training with Adam.
 """
 
 import csv
-import difflib
 import gzip
 import math
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_tools.estimate.checks import nearest, plain_name
 from course_tools.estimate.counting.work import OP_KINDS, UPDATE_BYTES, Sums, Work
 from course_tools.estimate.job import Job
 from course_tools.estimate.memory.memory_model import Line, framework_bytes
@@ -143,6 +143,12 @@ def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, Coun
         ValueError: no network of that name, image and kind of step was counted, or the job asks for
             another precision or optimizer.
     """
+    typed, name = name, counted_name(name) or name
+    if name not in counted_names():
+        raise ValueError(
+            f"no network {typed!r} was counted{nearest(typed, counted_names())}. Pass a module, or "
+            f"the name of a network of pytorch-image-models, such as resnet50."
+        )
     if len(images) != 4:
         raise ValueError(
             f"{name} was counted with images, (samples, channels, height, width), but got a shape "
@@ -194,20 +200,37 @@ def _sides(name: str, training: bool) -> list[int]:
     for known, side, trained, half in networks():
         if (known, trained, half) == (name, training, True):
             found.append(side)
-    if not found and name not in counted_names():
-        raise ValueError(f"no network {name!r} was counted. Pass a module, or {nearest(name)}.")
     return sorted(found)
 
 
+@cache
 def counted_names() -> set[str]:
     """Return the names of all networks that were counted."""
     return {name for name, *_ in networks() if not name.endswith(MERGED)}
 
 
-def nearest(name: str) -> str:
-    """Return counted names like this one, for a message."""
-    near = difflib.get_close_matches(name, counted_names(), n=3) or ["resnet50"]
-    return f"the name of a network of pytorch-image-models, such as {', '.join(near)}"
+# names of torchvision, and what people type, whose networks have other names here
+ALIKE = {"mobilenetv2": "mobilenetv2_100", "mobilenetv3": "mobilenetv3_large_100"}
+ALIKE |= {"vitb16": "vit_base_patch16_224", "vitl16": "vit_large_patch16_224"}
+ALIKE |= {"swint": "swin_tiny_patch4_window7_224", "swinb": "swin_base_patch4_window7_224"}
+ALIKE |= {"efficientnetv2s": "tf_efficientnetv2_s", "mobilenetv3small": "mobilenetv3_small_100"}
+ALIKE |= {"mobilenetv3large": "mobilenetv3_large_100", "convnexttiny224": "convnext_tiny"}
+
+
+def counted_name(name: str) -> str | None:
+    """Return the name of a counted network as people type it, or None.
+
+    Capitals, marks, the owner and the tag of the weights do not matter: "timm/resnet50.a1_in1k" and
+    "microsoft/resnet-50" are "resnet50".
+    """
+    if name in counted_names():
+        return name
+    plain = {plain_name(known): known for known in counted_names()}
+    for typed in (name, name.rpartition("/")[2].partition(".")[0]):
+        found = ALIKE.get(plain_name(typed), plain.get(plain_name(typed)))
+        if found in counted_names():
+            return found
+    return None
 
 
 @cache

@@ -135,22 +135,32 @@ def read_prices(text: str) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def billing(names: Sequence[str]) -> str:
-    """Return in a sentence what a rented card costs beside its hours of work.
+def billing(names: Sequence[str], devices: Sequence[str] = ()) -> list[str]:
+    """Return in sentences what a rented card costs beside its hours of work.
 
     Args:
         names: the providers; "" stands for the user's own price.
+        devices: the cards.
     """
     known = [one for one in price_file()["providers"] if one["name"] in names]
     how = [f"{one['name']}: {one['what']}" for one in known]
     if "" in names or not known:
         how.append("others may bill a whole hour at least")
-    stopped, spot = (price_file()[name] for name in ("stopped", "spot"))
-    least, most = spot["less"]
-    return (
-        f"Beside these hours you pay for starting, uploading data and idling ({'; '.join(how)}). A "
-        f"stopped machine is billed for its disk: {stopped['usd_per_gb_month']:.2f} dollars per GB "
-        f"and month at {stopped['provider']} ({stopped['date']}, {stopped['source']}). Capacity "
-        f"that may be taken away (spot) costs {least:.0%} to {most:.0%} less ({spot['date']}, "
-        f"{spot['source']}): save checkpoints, and pass what you are asked for as prices=."
-    )
+    disk, spot = (price_file()[name] for name in ("stopped", "spot"))
+    less = [f"{one['what']} ({one['date']}, {one['source']})" for one in spot["providers"]]
+    for one in spot["prices"]:
+        if one["device"] in devices:
+            where = f"{one['provider']}, {one['date']}, {one['source']}"
+            less.append(f"the {one['device']} ${one['usd_per_hour']:.2f} per hour ({where})")
+    return [
+        f"Beside these hours you pay for starting, uploading data and idling ({'; '.join(how)}).",
+        f"A stopped machine is billed for its disk: {disk['usd_per_gb_month']:.2f} dollars per GB "
+        f"and month at {disk['provider']} ({disk['date']}, {disk['source']}).",
+        f"Capacity that may be taken away (spot) costs less: {'; '.join(less)}. Save checkpoints, "
+        f"and pass what you are asked for as prices=.",
+    ]
+
+
+def used_price(device: str) -> dict[str, Any] | None:
+    """Return for what a card was sold second-hand ("usd", from low to high), when and by whom."""
+    return next((one for one in price_file()["used"] if one["device"] == device), None)

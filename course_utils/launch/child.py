@@ -41,7 +41,6 @@ from course_utils.launch.rendezvous import open_rendezvous
 from course_utils.launch.request import LaunchError, Request
 from course_utils.lightning import calm_lightning, pl
 from course_utils.load_function import NoSuchFunction, load_function
-from course_utils.xla import import_torch_xla_before_lightning
 
 SEED = 42  # of a training without one
 REFUSAL = "course_utils.launch.request.LaunchError: "  # in the traceback of a rank
@@ -94,12 +93,21 @@ def load_training(name: str) -> tuple[Any, Any]:
     return parts
 
 
+def leave_torch_xla_out() -> None:
+    """Keep Lightning from importing torch_xla, unless the training has imported it.
+
+    Its first Trainer would do so to ask for a TPU, on which nothing is launched, and that takes six
+    seconds of a core in each rank.
+    """
+    sys.modules.setdefault("torch_xla", None)  # type: ignore[arg-type]
+
+
 def fit(request: Request, accelerator: str, count: int) -> None:
     """Build the training and run it, from the checkpoint if that was requested."""
     calm_lightning()
-    import_torch_xla_before_lightning()
     pl.seed_everything(SEED if request.seed is None else request.seed, workers=True, verbose=False)
     module, loader = load_training(request.training)
+    leave_torch_xla_out()
     # without a seed in the request, one that the training has set itself counts
     seed = torch.initial_seed() % 2**32 if request.seed is None else request.seed
     trainer = pl.Trainer(
@@ -246,10 +254,10 @@ def main() -> int:
 if __name__ == "__mp_main__":  # imported under this name by a spawned rank, and by the server
     LAUNCHER = os.dup(0)  # Python closes standard input before the rank begins
     calm_lightning()
-    import_torch_xla_before_lightning()
     asked = Request(**json.loads(os.environ[REQUEST]))
     if asked.spawns:
         threading.Thread(target=end_a_stopped_training, daemon=True).start()
         load_function(asked.training)  # what is sent is made of the classes in its file
+        leave_torch_xla_out()
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,22 +6,17 @@ import shutil
 import socket
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 from course_lessons.scripts import FOLDER, show_diff
 from course_lessons.setup import use_kernel_python
 from start_python import environment, python, torchrun
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
 FOR_RANKS = ("train_ddp.py", "train_fsdp.py")
 SMALL = ("--images", "600", "--batch", "128")  # four steps an epoch
-# How far a loss may be from that of train_cpu.py. The order of additions differs between ranks.
-TOLERANCES = {"train_cpu.py": 0, "train_gpu.py": 0, "train_fast.py": 0, "train_xla.py": 2e-3}
 
 
 class Runner:
@@ -37,14 +32,6 @@ class Runner:
         each = torchrun(ranks, *words, **how) if script in FOR_RANKS else [python(*words, **how)]
         assert not any(done.returncode for done in each), [done.stderr for done in each]
         return losses(each[0].stdout)
-
-    def start(self, script: str, *options: str) -> subprocess.Popen:
-        """Start a script in processes of its own."""
-        command = [sys.executable]
-        if script in FOR_RANKS:
-            command += ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
-            command += ["--master-port", str(free_port())]
-        return self.popen([*command, FOLDER / script, *SMALL, *options])
 
     def popen(self, command: list) -> subprocess.Popen:
         kept = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
@@ -83,43 +70,6 @@ def plain(tmp_path_factory):
 
 def first(epochs, printed):
     return {epoch: printed[epoch] for epoch in range(1, epochs + 1)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_training_killed_and_resumed_computes_what_the_whole_one_on_the_cpu_does(
-    runner, plain, script
-):
-    if script == "train_xla.py":
-        pytest.importorskip("torch_xla")
-    expected, weights = plain
-    process = runner.start(script, "--epochs", "100")
-    # A line is printed when its epoch is saved; Lightning saves just after it.
-    last = 2 if script == "train_lightning.py" else 1
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if line.startswith(f"epoch {last}"):
-            break
-    agent = psutil.Process(process.pid)  # torchrun gives its ranks sessions of their own
-    for each in [agent, *agent.children(recursive=True)]:
-        with suppress(psutil.NoSuchProcess):
-            each.kill()
-    _, errors = process.communicate()
-
-    tolerance = TOLERANCES.get(script, 2e-4)
-    before = losses("".join(lines))
-    assert before == pytest.approx(first(last, expected), abs=tolerance), errors
-    after = runner.run(script, "--epochs", "3", "--resume")
-    assert 3 in after and 1 not in after
-    assert after == pytest.approx({epoch: expected[epoch] for epoch in after}, abs=tolerance)
-    if script not in ("train_lightning.py", "train_xla.py"):
-        # Adam divides by the gradient's size: where that is all but 0, rounding decides its sign.
-        found = runner.weights()
-        assert found.keys() == weights.keys()
-        differences = torch.cat([(found[each] - weights[each]).flatten() for each in weights])
-        assert differences.abs().median() < 1e-4
-        assert tolerance or not differences.any()
 
 
 @pytest.mark.process

@@ -32,6 +32,7 @@ from course_utils.xla import xla_counters
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
+V7X = ("0x1ae0", "0x0076", "0x088000")
 V4 = ("0x1ae0", "0x005e", "0x088000")
 has_xla = pytest.mark.skipif(
     not detect.xla_matches_torch(), reason="needs a torch_xla that fits torch"
@@ -125,41 +126,39 @@ def test_unlike_cards_have_no_order_of_the_drivers_but_what_torch_says_once_it_r
     assert pick_device("cuda:0").memory_bytes == 24 * 10**9
 
 
-def test_the_order_of_the_slots_names_cards_where_cuda_is_told_to_keep_it(unlike, monkeypatch):
-    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    assert cuda_names() == [("cuda:0", T1000), ("cuda:1", RTX_4090)]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert cuda_names() == [("cuda:0", RTX_4090)]
+TWINS = Driver("575.57", (12, 8), (H200,) * 2)
+IN_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
-@pytest.mark.parametrize("beginning", ["GPU-b", "GPU-b2"])
-def test_a_card_chosen_by_its_uuid_is_named_whatever_the_order(unlike, monkeypatch, beginning):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", beginning)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    (found,) = [device for device in find_devices() if device.kind == "cuda"]
-    assert (found.name, found.memory_bytes) == (RTX_4090, 25_757_220_864)
-
-
-def test_cards_that_are_all_alike_have_a_name_in_any_order(unlike, monkeypatch):
-    monkeypatch.setattr(nvidia, "read_driver", lambda: Driver("575.57", (12, 8), (H200,) * 2))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    assert cuda_names() == [("cuda:0", "NVIDIA H200"), ("cuda:1", "NVIDIA H200")]
+@pytest.mark.parametrize(
+    ("driver", "variables", "names"),
+    [
+        (UNLIKE_CARDS, IN_ORDER, [T1000, RTX_4090]),
+        (UNLIKE_CARDS, {**IN_ORDER, "CUDA_VISIBLE_DEVICES": "1"}, [RTX_4090]),
+        (UNLIKE_CARDS, {"CUDA_VISIBLE_DEVICES": "GPU-b"}, [RTX_4090]),
+        (UNLIKE_CARDS, {"CUDA_VISIBLE_DEVICES": "GPU-b2"}, [RTX_4090]),
+        (TWINS, {"CUDA_VISIBLE_DEVICES": "1,0"}, [H200.name, H200.name]),
+        # a Jetson, or a container that was given the `compute` part of the driver alone
+        (None, {}, ["NVIDIA graphics card", "NVIDIA graphics card"]),
+    ],
+)
+def test_a_card_is_named_where_its_uuid_an_order_or_its_twins_tell_which_it_is(
+    unlike, monkeypatch, driver, variables, names
+):
+    monkeypatch.setattr(nvidia, "read_driver", lambda: driver)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(names))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cuda_names() == [(f"cuda:{index}", name) for index, name in enumerate(names)]
+    memory = {card.name: card.memory_bytes for card in (driver.cards if driver else ())}
+    for index, name in enumerate(names):
+        assert pick_device(f"cuda:{index}").memory_bytes == memory.get(name)
 
 
 def test_a_driver_too_old_for_this_torch_makes_no_device(unlike, monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert cuda_names() == []
     assert pick_device().kind == "cpu"
-
-
-def test_cuda_without_the_drivers_management_library_is_a_device_without_a_name(
-    unlike, monkeypatch
-):
-    """A Jetson, or a container that was given the `compute` part of the driver alone."""
-    monkeypatch.setattr(nvidia, "read_driver", lambda: None)
-    assert cuda_names() == [("cuda:0", "NVIDIA graphics card"), ("cuda:1", "NVIDIA graphics card")]
-    assert str(pick_device("cuda:1")) == "cuda:1"
 
 
 MIG = "MIG-feee0c61-26ec-5616-bb59-b6d777cc4f34"
@@ -208,26 +207,19 @@ def test_a_hostile_name_stays_text_in_the_card_and_on_one_line_of_the_table():
 
 @has_xla
 @no_cuda
-def test_a_tpu_is_listed_for_each_chip_with_its_memory(root):
-    machine_with(root, V5E, V5E)
+@pytest.mark.parametrize(
+    ("chips", "name", "memory_gib"),
+    [([V5E, V5E], "TPU v5e", 16), ([V7X], "TPU 7x", 96)],  # a chip of 7x is two devices
+)
+def test_a_tpu_is_listed_for_each_device_of_its_chips_with_its_memory(
+    root, chips, name, memory_gib
+):
+    machine_with(root, *chips)
     found = [device for device in find_devices() if device.kind == "xla"]
     assert [str(device) for device in found] == ["xla:0", "xla:1"]
-    assert (
-        found[0].name == "TPU v5e"
-        and found[0].memory_bytes == 16 * 2**30
-        and not found[0].rehearsal
-    )
-
-
-@has_xla
-@no_cuda
-def test_a_chip_of_tpu_7x_is_two_devices_with_half_of_its_memory_each(root):
-    machine_with(root, ("0x1ae0", "0x0076", "0x088000"))
-    found = [device for device in find_devices() if device.kind == "xla"]
-    assert [(str(device), device.memory_bytes) for device in found] == [
-        ("xla:0", 96 * 2**30),
-        ("xla:1", 96 * 2**30),
-    ]
+    for device in found:
+        assert (device.name, device.memory_bytes) == (name, memory_gib * 2**30)
+        assert not device.rehearsal
 
 
 @has_xla

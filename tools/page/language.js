@@ -16,7 +16,7 @@
  * @typedef {{devices: string[] | null, about: string, method?: string | null, tokens?: number,
  *   parameters?: number, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
  * @typedef {{hidden: number, query: number, kv: number, intermediate: number, kernels: number}} OfLayer
- * @typedef {{logit: number, nf4: number, upcast: number, adam: {state: number, update: number},
+ * @typedef {{logit: number, nf4: number, adam: {state: number, update: number},
  *   step: {full: OfLayer, adapted: OfLayer, without_gate: number, logits: number,
  *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
  * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
@@ -81,15 +81,16 @@ export function fineTuningWork(shape, method, batch, length, { step, adam }) {
  * @param {number} length
  * @param {FineTuning} numbers
  */
-export function fineTuningBytes(shape, method, batch, length, { logit, nf4, upcast, adam }) {
+export function fineTuningBytes(shape, method, batch, length, { logit, nf4, adam }) {
   const [tokens, trained] = [batch * length, trainedNumbers(shape, method)];
   const linear = linearWeights(shape, shape.experts);
   /** @type {Record<string, number>} */
-  const frozen = { full: 0, lora: 2 * allWeights(shape), "4-bit": nf4 * linear + upcast * shape.rest };
+  const frozen = { full: 0, lora: 2 * allWeights(shape), "4-bit": nf4 * linear + 4 * shape.rest };
   const results = shape.gated ? 4 : 2;
   const kept = 12 * shape.hidden + 4 * shape.query + 4 * shape.kv + 2 * results * shape.between;
   const block = tokens * Math.max(kept, shape.vocabulary * logit);
-  const activations = tokens * 2 * shape.layers * shape.hidden + block;
+  const stream = method === "4-bit" ? 4 : 2; // bytes from block to block, as PEFT has them
+  const activations = tokens * stream * shape.layers * shape.hidden + block;
   return frozen[method] + 4 * trained * (2 + adam.state) + Math.max(activations, 4 * trained * adam.update);
 }
 

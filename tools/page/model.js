@@ -56,8 +56,9 @@ const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 const NUMBERS = DATA.numbers;
 /**
  * @typedef {{factor: number, about: string, slower?: number, kind?: string, kinds?: string[],
- *   devices?: string[], precision?: string, training?: boolean, compiled?: boolean,
- *   measurements?: number, sources?: string[], off?: string[]}} Evidence
+ *   devices?: Record<string, string[]>, precision?: string, training?: boolean, compiled?: boolean,
+ *   measurements?: number, sources?: string[],
+ *   off?: Record<string, string[]>}} Evidence
  */
 /** @type {Record<string, Evidence>} */
 const FACTORS = DATA.factors;
@@ -192,10 +193,14 @@ function kindOf(work) {
   return work.attention ? "transformers, fused attention" : "matrix products";
 }
 
-/** Whether a group of measurements has a chip, or one of its family. @param {Evidence} one @param {Chip} chip */
-function has(one, { name, family }) {
+/**
+ * The sources that measured a chip or one of its family, of those in a map from chips to sources.
+ * @param {Record<string, string[]>} devices
+ * @param {Chip} chip
+ */
+function whoMeasured(devices, { name, family }) {
   const alike = (/** @type {string} */ other) => family !== "" && CHIPS.get(other)?.family === family;
-  return (one.devices ?? []).some((other) => other === name || alike(other));
+  return Object.keys(devices).flatMap((other) => (other === name || alike(other) ? devices[other] : []));
 }
 
 /** "fp32", "tf32" or "16 bits". @param {string} precision */
@@ -220,28 +225,28 @@ function isVolta(work, chip, precision) {
 function compared(work, chip, precision) {
   const kind = kindOf(work);
   const alike = EVIDENCE.filter((one) => one.kind === kind);
-  const near = alike.filter((one) => has(one, chip));
+  const onIt = alike.filter((one) => whoMeasured(one.devices ?? {}, chip).length);
+  const who = EVIDENCE.flatMap((one) => whoMeasured({ ...one.devices, ...one.off }, chip));
+  const near = onIt.length > 0 || new Set(who).size > 1;
   const sources = new Set(alike.flatMap((one) => one.sources ?? []));
-  const off = isVolta(work, chip, precision) || alike.some((one) => one.off?.includes(chip.name));
-  if (near.length && sources.size > 1 && !off) {
-    const exact = near.filter(
-      (one) => one.precision === bitsOf(precision) && one.training === work.training,
-    );
-    const about = comparedWith(kind, exact.length ? exact : near);
+  const off = isVolta(work, chip, precision) || alike.some((one) => chip.name in (one.off ?? {}));
+  if (near && sources.size > 1 && !off) {
+    const about = comparedWith(kind, onIt.length ? onIt : alike);
     return { entry: { ...FACTORS.checked, about }, checked: true, near: true };
   }
   const usual = FACTORS[alike.length ? "usual" : "unlike"];
   const entry = { ...usual, about: `${kind}: ${usual.about}` };
-  return { entry, checked: false, near: near.length > 0 };
+  return { entry, checked: false, near };
 }
 
 /** @param {string} kind @param {Evidence[]} groups */
 function comparedWith(kind, groups) {
   const count = groups.reduce((total, one) => total + (one.measurements ?? 0), 0);
-  const names = (/** @type {"sources" | "devices"} */ what) =>
-    [...new Set(groups.flatMap((one) => one[what] ?? []))].sort().join(", ");
+  const listed = (/** @type {string[]} */ names) => [...new Set(names)].sort().join(", ");
+  const sources = listed(groups.flatMap((one) => one.sources ?? []));
+  const cards = listed(groups.flatMap((one) => Object.keys(one.devices ?? {})));
   const measurements = `${count.toLocaleString("en-US")} measurement${count > 1 ? "s" : ""}`;
-  return `${kind}: compared with ${measurements} of ${names("sources")} on ${names("devices")}`;
+  return `${kind}: compared with ${measurements} of ${sources} on ${cards}`;
 }
 
 /**

@@ -31,7 +31,6 @@ def page_data() -> dict[str, Any]:
         "finetuning": {
             "logit": finetuning()["bytes_per_logit"],
             "nf4": finetuning()["nf4_bytes"],
-            "upcast": finetuning()["upcast_bytes"],
             "adam": finetuning()["optimizers"]["adam"],
             "step": finetuning()["step"],
             "evidence": finetuning()["evidence"],

@@ -7,11 +7,12 @@ T tokens in a step (samples times their length) and r the rank of LoRA, in numbe
     rest       = V*h (twice, if the head is its own) + (2*L + 1) * h
     adapters   = r * sum of (inputs + outputs) over the linear layers that get one
 
-    weights    = 2 * (linear + rest)                16 bits; "4-bit": nf4 * linear + 4 * rest
+    weights    = 2 * (linear + rest)                16 bits; "4-bit": nf4 * linear + e * rest
     trained    = all weights in "full", else the adapters, each with its gradient and optimizer
-    block      = T * (12*h + 4*q + 4*k + 8*i)       what a layer keeps for the backward pass
+    block      = T * (12*h + 4*q + 4*k + 8*i)       what a layer keeps for the backward pass; with
+                 adapters, 2 more bytes for each input of a target
     logits     = T / chunks * V * bytes_per_logit   of the head and the loss
-    activations = T * 2*L*h + max(block, logits)    with checkpointing, else L * block + logits
+    activations = T * s*L*h + max(block, logits)    with checkpointing, else L * block + logits
     temporary  = what Adam makes while it updates, when the activations have gone
 
     peak       = weights + trained + max(activations, temporary)
@@ -26,9 +27,12 @@ attention are not kept (flash attention). `nf4` is half a byte a weight, an 8-bi
 them, and a 32-bit scale for 256 of those (QLoRA, arXiv 2305.14314).
 An optimizer keeps `state` copies of each trained number, and makes `update` copies while it
 updates; 8-bit Adam keeps two bytes and their scales (`state_bytes`). `bytes_per_logit` is of the
-logits in 16 bits and in 32, of their softmax and of a gradient, as Transformers runs them. Beside
-4-bit weights PEFT keeps embedding, head and norms in 32 bits (`upcast_bytes`). finetuning.json has
-all of these.
+logits in 16 bits and in 32, of their softmax and of a gradient, as Transformers runs them.
+finetuning.json has all of these.
+
+Beside 4-bit weights PEFT's `prepare_model_for_kbit_training` puts embedding, head and norms in 32
+bits, and so what goes from block to block: e and s are `trained_bytes`, which is 2 where all is in
+16 bits, as in torchtune; else s is 2. PEFT casts the input of each adapter.
 
 The time is that of `finetuning_step` in the model of `time.step_time`.
 """
@@ -146,18 +150,20 @@ class Tuning:
         """What fills the memory; the formulas stand at the top of this module."""
         numbers, shape = finetuning_numbers(), self.shape
         kept = numbers["optimizers"][self.optimizer]
-        # of the weights that are not trained; PEFT keeps all but the 4-bit ones in 32 bits
         frozen = {
             "full": 0,
             "lora": 2 * (shape.linear + shape.rest),
-            "4-bit": numbers["nf4_bytes"] * shape.linear + numbers["upcast_bytes"] * shape.rest,
+            "4-bit": numbers["nf4_bytes"] * shape.linear + self.trained_bytes * shape.rest,
         }[self.method]
         in_step = self.batch * self.length
         block = shape.block_bytes(in_step)
+        if self.method != "full":
+            block += 2 * in_step * sum(shape.shapes[name][0] for name in self.targets)
         logits = in_step / self.chunks * shape.vocabulary * numbers["bytes_per_logit"]
         activations = shape.layers * block + logits
         if self.checkpointing:  # the logits have gone when the first block is computed again
-            activations = in_step * 2 * shape.layers * shape.hidden + max(block, logits)
+            stream = self.trained_bytes if self.method == "4-bit" else 2
+            activations = in_step * stream * shape.layers * shape.hidden + max(block, logits)
         state = 0 if kept.get("paged") else self._state_bytes
         update = 0 if self.in_backward else self.trained * self.trained_bytes * kept["update"]
         with_gradient = shape.largest_matrix if self.in_backward else self.trained
@@ -258,6 +264,8 @@ class Tuning:
         ]
         if self.shape.context and self.length > self.shape.context:
             lines.append(f"It was made for at most {self.shape.context:,} tokens.")
+        if self.method != "full":
+            lines.append(finetuning_numbers()["reserved"])
         if self.in_backward:
             lines.append("The time of an optimizer in the backward pass is taken for the usual.")
         return [*lines, "Reading data is not included."]

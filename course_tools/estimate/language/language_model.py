@@ -18,8 +18,10 @@ MODELS_FILE = Path(__file__).parent / "language_models.json"
 # What model_type calls networks whose feed-forward part has no gate: two matrices, not three.
 UNGATED = {"gpt2", "gptj", "gpt_neo", "gpt_neox", "gpt_bigcode", "opt", "bloom", "falcon", "phi"}
 UNGATED |= {"bert", "roberta", "starcoder2", "mpt", "codegen", "distilbert", "xlm-roberta"}
+UNGATED |= {"deberta-v2", "electra", "camembert", "mpnet"}
 # what reads a text as a whole and writes none
 ENCODERS = {"bert", "roberta", "distilbert", "xlm-roberta", "deberta-v2", "modernbert", "electra"}
+ENCODERS |= {"camembert", "mpnet"}
 # The names of a figure in config.json: today's, then GPT-2's, ChatGLM's and others'.
 NAMES = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -46,6 +48,7 @@ CONTEXT = (
 LARGEST = 10**7  # no figure of a shape is larger
 # what stands after a model's name without changing its shape
 ENDINGS = "instruct|chat|hf|it|base|uncased|cased|pt|gguf|gptq|awq|bnb|4bit|8bit|v0|preview"
+ENDINGS += "|thinking|4k|8k|128k|fp16|bf16"
 FEED_FORWARD = ("gate", "up", "down")
 Found = TypeVar("Found")
 
@@ -199,7 +202,7 @@ def known_name(name: str) -> str | None:
 
 def _plain(name: str) -> str:
     words = re.sub(r"[-_\s]+", " ", name.rpartition("/")[2].casefold()).strip()
-    words = re.sub(r"^meta ", "", words)
+    words = re.sub(r"^meta | (coder|math)\b", "", words)
     words = re.sub(rf"( ({ENDINGS})(?=[ .]|$)[\d.]*)+( v?\d+(\.\d+)?)?$", "", words)
     return re.sub(r"[\W_]", "", words)
 
@@ -207,7 +210,9 @@ def _plain(name: str) -> str:
 # models whose shapes are the same; the first generation of Llama has the weights of the second
 ALIKE = {"llama38b": "llama318b", "llama3170b": "llama3370b", "llama370b": "llama3370b"}
 ALIKE |= {"llama7b": "llama27b", "llama13b": "llama213b", "gpt2small": "gpt2"}
-ALIKE |= {"deepseekr1distillllama8b": "llama318b", "deepseekr1distillqwen7b": "qwen257b"}
+ALIKE |= {"deepseekr1distillllama8b": "llama318b", "deepseekr1distillllama70b": "llama3370b"}
+ALIKE |= {f"deepseekr1distillqwen{size}": f"qwen25{size}" for size in ("7b", "14b", "32b")}
+ALIKE |= {"phi35mini": "phi3mini"}
 
 
 def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -> LanguageModel:
@@ -237,9 +242,8 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
     name = known_name(str(model))
     if name is None:
         raise ValueError(
-            f"unknown model {str(model)!r}: the nearest are "
-            f"{', '.join(nearest(str(model), _known()))}. Pass a name of `language_models()`, or "
-            f"the config.json of your model."
+            f"unknown model {str(model)!r}{nearest(str(model), _known())}. Pass a name of "
+            f"`language_models()`, or the config.json of a model that writes or reads text."
         )
     return _known()[name]
 
@@ -268,11 +272,19 @@ def _from_config(config: Mapping[str, Any]) -> LanguageModel:
         )
     found = {name: _figure(config, names) for name, names in NAMES.items()}
     experts = _figure(config, ("num_local_experts", "num_experts"), 1)
+    if config.get("is_encoder_decoder"):
+        raise ValueError(
+            f"a model of type {kind!r} has an encoder beside its decoder, which is not known here. "
+            f"Pass the module itself to `estimate`."
+        )
     shared = config.get("multi_query_attention", True) or config.get("num_key_value_heads")
+    # Falcon's first models have one head for all, whatever else their configuration says
+    one_head = config.get("multi_query") and not config.get("new_decoder_architecture")
+    kv_heads = _figure(config, KV_HEADS, found["heads"]) if shared else found["heads"]
     return LanguageModel(
         **found,
         intermediate=_figure(config, INNER, 4 * found["hidden"]),
-        kv_heads=_figure(config, KV_HEADS, found["heads"]) if shared else found["heads"],
+        kv_heads=1 if one_head else kv_heads,
         # ChatGLM has a head of its own and does not say so
         tied=bool(config.get("tie_word_embeddings", "padded_vocab_size" not in config)),
         gated=kind not in UNGATED,

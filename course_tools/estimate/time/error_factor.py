@@ -1,6 +1,7 @@
 """How far an estimate may be off: one factor, and allowances for host, loop and card."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,8 @@ class ErrorFactor:
 
     Attributes:
         factor: in nine cases of ten the truth is no less than estimate / factor.
-        checked: whether measurements of such work on such a card, published by two sources or more,
-            were compared, and in the middle it was off by no more than 1.3.
+        checked: whether such work and such a card were compared with measurements of two sources or
+            more, and in the middle it was off by no more than 1.3.
         reasons: what the factor was measured on, and what was assumed because nothing was measured.
         slower: in nine cases of ten the truth is no more than estimate * slower; None for `factor`.
     """
@@ -106,32 +107,28 @@ def _is_volta(work: Work, chip: Chip) -> bool:
 def compared(work: Work, chip: Chip, compiled: bool = False) -> tuple[bool, dict[str, Any]]:
     """Return whether such work was checked on such a card, and the factor for it.
 
-    It was if two sources or more published this kind of work, one of them for this card or for one
-    of its family, in any step and precision, and the card was off in none. With torch.compile the
-    estimate differs too much from source to source for that.
-
-    Args:
-        work: the step.
-        chip: the card.
-        compiled: whether torch.compile is used.
+    It was if two sources or more published this kind of work, in any step and precision, and one of
+    them for this card or one of its family, or two any work on it; and if the card was off in no
+    work of this kind. With torch.compile sources differ too much for that.
 
     Returns:
-        Whether it was checked; and "factor", "about" and whether the card is "near" one on which
-        such work was published.
+        Whether it was checked; and "factor", "about" and whether the card is "near" those that were
+        compared.
     """
     known, kind = fitted()["factors"], kind_of(work)
     alike = [one for one in fitted()["evidence"] if one["kind"] == kind]
     alike = [one for one in alike if one["compiled"] == compiled]
-    near = [one for one in alike if _has(one, chip)]
+    on_it = [one for one in alike if _devices_like(one["devices"], chip)]
+    plain = [one for one in fitted()["evidence"] if not one["compiled"]]
+    who = {source for one in plain for source in _who_measured(one, chip)}
+    near = bool(on_it) or len(who) > 1
     sources = {source for one in alike for source in one["sources"]}
     off = _is_volta(work, chip) or any(chip.name in one["off"] for one in alike)
     if near and len(sources) > 1 and not off and not compiled:
-        exact = [one for one in near if one["precision"] == precision_of(work)]
-        exact = [one for one in exact if one["training"] == work.training]
-        about = _compared_with(kind, exact or near)
+        about = _compared_with(kind, on_it or alike)
         return True, known["checked"] | {"about": about, "near": True}
     usual = known["compiled" if compiled else "usual" if alike else "unlike"]
-    return False, usual | {"about": f"{kind}: {usual['about']}", "near": bool(near)}
+    return False, usual | {"about": f"{kind}: {usual['about']}", "near": near}
 
 
 def _compared_with(kind: str, groups: list[dict[str, Any]]) -> str:
@@ -144,12 +141,19 @@ def _compared_with(kind: str, groups: list[dict[str, Any]]) -> str:
     )
 
 
-def _has(entry: dict[str, Any], chip: Chip) -> bool:
-    """Return whether a group of measurements has a chip, or one of its family."""
-    if chip.name in entry["devices"]:
-        return True
-    families = {find_chip(name).family for name in entry["devices"]}
-    return bool(chip.family) and chip.family in families
+def _who_measured(entry: dict[str, Any], chip: Chip) -> set[str]:
+    """Return the sources of a group of measurements that measured a chip, or one of its family."""
+    measured = entry["devices"] | entry["off"]
+    return {source for name in _devices_like(measured, chip) for source in measured[name]}
+
+
+def _devices_like(names: Iterable[str], chip: Chip) -> list[str]:
+    """Return those of some chips that are a chip, or of its family."""
+    return [
+        name
+        for name in names
+        if name == chip.name or (chip.family and find_chip(name).family == chip.family)
+    ]
 
 
 def precision_of(work: Work) -> str:
@@ -189,7 +193,8 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     parts = []
     if checked:
         parts.append(
-            f"by published measurements of this kind of work, and allowances for host and loop, "
+            f"by published measurements of such work and such cards, and allowances for host and "
+            f"loop, "
             f"the step takes {_interval(checked)} times the estimate in {share} of cases "
             f"({', '.join(checked)})"
         )

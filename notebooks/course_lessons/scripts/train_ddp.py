@@ -108,7 +108,7 @@ def find_checkpoint(path, resume):
         if os.path.exists(path):
             open(path, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
             return read_checkpoint(path)
@@ -140,6 +140,8 @@ def refuse(reason):
 
 
 def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)

@@ -161,6 +161,8 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
 
 def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
@@ -185,7 +187,8 @@ def main():
         if there:
             open(args.checkpoint, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {args.checkpoint!r} cannot be written: {error}")
+        why = f"cannot be written: {error}. Choose another."
+        sys.exit(f"--checkpoint {args.checkpoint!r} {why}")
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     save = pl.callbacks.ModelCheckpoint

@@ -8,6 +8,8 @@ import time
 import warnings
 import zipfile
 
+os.environ.setdefault("USER", f"user-{os.getuid()}")  # torch needs one, also in a container
+
 import torch
 import torch.nn.functional as F
 import torch_xla
@@ -114,7 +116,7 @@ def find_checkpoint(path, resume):
         if os.path.exists(path):
             open(path, "r+b").close()
     except (OSError, ValueError) as error:
-        sys.exit(f"--checkpoint {path!r} cannot be written: {error}")
+        sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
             return read_checkpoint(path)

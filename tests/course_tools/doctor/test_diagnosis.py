@@ -72,7 +72,8 @@ def test_a_second_copy_of_torch_is_said(tmp_path, monkeypatch):
         (tmp_path / name / "torch").mkdir(parents=True)
         (tmp_path / name / "torch/__init__.py").touch()
     (tmp_path / "torch.py").touch()
-    folders = [str(tmp_path / "two"), str(tmp_path / "one"), str(tmp_path), str(tmp_path / "two")]
+    (tmp_path / "link").symlink_to("two")  # as lib64 is to lib: no copy of its own
+    folders = [str(tmp_path / name) for name in ("two", "one", "", "two", "link")]
     monkeypatch.setattr(sys, "path", folders)
     copies = find_copies("torch")
     there = [str(tmp_path / place) for place in ("two/torch", "one/torch", "torch.py")]

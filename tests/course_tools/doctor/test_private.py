@@ -10,6 +10,8 @@ def al(monkeypatch):
     """The user al, with the home folder /home/al."""
     monkeypatch.setenv("HOME", "/home/al")
     monkeypatch.setenv("LOGNAME", "al")
+    monkeypatch.setenv("MY_TOKEN", "the-value-of-a-variable")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,23 @@ def al(monkeypatch):
         ("/gpfs/home/carol/x", "carol"),
         ("/scratch/dave/cuda/lib64", "dave"),
         ("/data/al/lib", "/al/"),
+        ("train.py --api-key 'not this' --epochs 3", "not this"),
+        ('{"password": "not this"}', "not this"),
+        ("https://x.blob.example/c?sv=1&sig=abc%3D", "abc"),
+        ("https://hooks.slack.com/services/T0/B0/x12", "x12"),
+        ("https://discord.com/api/webhooks/12/x_12", "x_12"),
+        (
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\nbnNz\n-----END OPENSSH PRIVATE KEY-----",
+            "bnNz",
+        ),
+        ("the proxy bob:hunter2@proxy.example:3128", "hunter2"),
+        ("git@code.example:team/project.git", "project"),
+        ("ada@uni.example", "ada"),
+        ("100.64.10.20", "100.64"),
+        ("02:42:ac:11:00:02", "ac:11"),
+        ("/lustre/work/frank/envs/a/lib", "frank"),
+        ("/afs/cern.example/user/g/grace/x", "grace"),
+        ("what the user calls the-value-of-a-variable", "the-value-of-a-variable"),
         (r"C:\\Users\\Erin\\torch.py", "Erin"),
     ],
 )
@@ -52,6 +71,9 @@ def test_what_looks_like_a_secret_is_hidden(text, secret):
         "driver 570.86.15, CUDA 12.8",
         "http://[::]:8353",
         "python -m uv pip install --torch-backend cu128 torch",
+        "torch.cuda.is_available() is false: torch 2.9.0+cu128, Python 3.11.7 at 12:08:15",
+        "signal: SIGSEGV",
+        "PCI 00000000:65:00.0, sm_90, cuda@12.8",
     ],
 )
 def test_what_a_maintainer_needs_stays(text):

@@ -5,7 +5,27 @@ import torch
 from course_lessons.data.models import ResNet50
 
 from course_tools.estimate import estimate
+from course_tools.estimate.known_networks import ALIKE, counted_name, counted_names
 from course_tools.estimate.time.error_factor import kind_of
+
+TYPED = {
+    "ResNet-50": "resnet50",
+    "microsoft/resnet-50": "resnet50",
+    "timm/resnet50.a1_in1k": "resnet50",
+    "google/vit-base-patch16-224": "vit_base_patch16_224",
+    "vit_b_16": "vit_base_patch16_224",
+    "efficientnet-b0": "efficientnet_b0",
+    "facebook/convnext-tiny-224": "convnext_tiny",
+    "mobilenet_v2": "mobilenetv2_100",
+    "resnet51": None,
+    "yolov8n": None,
+}
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_a_network_is_found_by_what_people_type(typed):
+    assert counted_name(typed) == TYPED[typed] and set(ALIKE.values()) <= counted_names()
+
 
 PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")
 

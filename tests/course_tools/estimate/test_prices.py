@@ -42,8 +42,13 @@ def test_every_list_price_is_of_a_chip_and_says_who_when_and_where():
         assert row["source"].startswith("https://") and row["what"], row
         assert 0 < row["usd_per_hour"] < 100, row
     assert len(list_prices()) >= 15
-    others = [price_file()[name] for name in ("stopped", "spot")]
+    spot, used = price_file()["spot"], price_file()["used"]
+    others = [price_file()["stopped"], *spot["providers"], *spot["prices"], *used]
     assert all(one["source"].startswith("https://") for one in [*providers.values(), *others])
+    assert {one["device"] for one in [*spot["prices"], *used]} <= names
+    listed = list_prices()
+    for one in spot["prices"]:  # what may be taken away costs less
+        assert one["device"] not in listed or one["usd_per_hour"] < listed[one["device"]].per_hour
 
 
 def test_a_provider_stands_for_its_list_and_ones_own_price_comes_first():
@@ -135,6 +140,8 @@ def test_the_hours_are_also_sessions_and_weeks_of_what_is_free(found):
     assert "promised" in said and "https://" in said
     # four sessions of 12 hours and one of 10
     assert "about 2 weeks of its quota" in free_sessions(kaggle, epochs=10)
+    # three of 12, each with an epoch of 7, and the last one ends with its epoch: 43 of 30 a week
+    assert "or about a week of its quota" in free_sessions(lasting(kaggle, 28), epochs=4)
     assert "within the epoch" in free_sessions(lasting(colab, 60), epochs=3)
     assert "checkpoint" not in free_sessions(lasting(colab, 5), epochs=3)
     assert "epoch" not in free_sessions(colab, epochs=None)
@@ -145,7 +152,9 @@ def test_the_hours_are_also_sessions_and_weeks_of_what_is_free(found):
 
 def test_a_bill_has_more_lines_than_the_hours(found):
     assert "billed too" in repr(found) and "billed by the second" in found.details()
-    assert "stopped machine is billed for its disk" in " ".join(found.details().split())
+    said = " ".join(found.details().split())
+    assert "stopped machine is billed for its disk" in said and "up to 91% less at Google" in said
+    assert "the RTX 4090 $0.22 per hour (RunPod, 2026-03" in said and "the H200 $" not in said
     own = estimate(MODEL, X, devices=["T4"], prices={"T4": 0.3})
     assert "a whole hour at least" in " ".join(own.details().split())
 
@@ -157,6 +166,10 @@ def test_buying_pays_off_when_the_rent_that_is_saved_has_paid_the_card():
     assert plan.break_even_hours == pytest.approx(4000) and "4,000 hours" in repr(plan)
     assert "always cheaper" in repr(buy_or_rent("4090", 2000, kwh_price=2, rent_per_hour=0.5))
     assert "RunPod" in repr(buy_or_rent("4090", 2000, kwh_price=0.3))
-    for wrong in ({"kwh_price": 0}, {"kwh_price": 0.3, "currency": "EUR"}):
+    used = buy_or_rent("RTX 3090", kwh_price=0.3)
+    assert used.card_price == 800 and "second-hand, 2026-05-16, https" in repr(used)
+    for card, wrong in ((2000, {"kwh_price": 0}), (2000, {"kwh_price": 1, "currency": "EUR"})):
         with pytest.raises(ValueError, match=r"kwh_price|Pass rent_per_hour"):
-            buy_or_rent("4090", 2000, **wrong)
+            buy_or_rent("4090", card, **wrong)
+    with pytest.raises(ValueError, match=r"second-hand price of the RTX 4090.*Pass card_price"):
+        buy_or_rent("4090", kwh_price=0.3)

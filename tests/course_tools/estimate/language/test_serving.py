@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_tools.estimate.chips import Chip
+from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.language.language_model import find_language_model
 from course_tools.estimate.language.serving import estimate_serving
 
@@ -61,6 +61,24 @@ def test_one_request_is_bound_by_bandwidth_and_a_long_prompt_by_arithmetic():
     base, wide, quick = card(100, 1000), card(100, 2000), card(200, 1000)
     assert wide.decode_s < 0.65 * base.decode_s and quick.decode_s > 0.95 * base.decode_s
     assert quick.prefill_s < 0.6 * base.prefill_s and wide.prefill_s > 0.95 * base.prefill_s
+
+
+def test_an_answer_takes_the_sum_of_its_tokens_each_with_the_text_so_far():
+    def demand(prompt, generated):
+        return serve(batch=64, prompt=prompt, generated=generated)[0].demand
+
+    chip = find_chip("A100 80GB")
+    each = [demand(1000 + written, 1).rates(chip).decode_s for written in range(4000)[::100]]
+    whole = demand(1000, 4000).rates(chip).decode_s
+    assert whole == pytest.approx(sum(each) / len(each), rel=0.02) and each[-1] > 1.5 * each[0]
+
+
+@pytest.mark.parametrize("bits", [16, 8, 4])
+def test_what_is_offered_as_smaller_needs_less_memory(bits):
+    demand = serve(bits=bits, batch=2)[0].demand
+    smaller = dict(demand.smaller())
+    assert len(smaller) == {16: 3, 8: 2, 4: 1}[bits]
+    assert all(one.memory.needed_bytes < demand.memory.needed_bytes for one in smaller.values())
 
 
 def test_of_experts_all_are_kept_and_few_are_read():
