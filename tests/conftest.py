@@ -46,13 +46,14 @@ collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" 
 
 
 def pytest_configure(config):
+    # A shell starts background jobs with this signal ignored, and tests would inherit that,
+    # as would the programs that are forked.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.platform == "linux" and start_python.ADDRESS not in os.environ:
         until_the_end = ExitStack()
         until_the_end.enter_context(start_python.process_to_fork_from())
         config.add_cleanup(until_the_end.close)
-    # A shell starts background jobs with this signal ignored, and tests would inherit that.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _parts(item) -> tuple[str, ...]:

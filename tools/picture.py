@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".github"
-LESSON = ROOT / "notebooks" / "02_gpu.ipynb"
+LESSON = ROOT / "notebooks" / "00_start_here.ipynb"
 WIDTH, HEIGHT = 520, 495  # narrow, so that a phone can show the text large enough
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ANSWER_ALONE = "#form, header, footer, #close, .scroll, #shown > :not(figure) { display: none }"

@@ -35,7 +35,7 @@ const known = {
 const MOST_CHOICES = 8;
 const OFTEN = [
   "resnet50 (224)", "vit_base_patch16_224 (224)", "efficientnet_b0 (224)", "GPT-2", "Llama 3.1 8B",
-  "Qwen3 8B", "Mistral 7B", "Gemma 3 4B",
+  "Qwen3 8B", "Mistral 7B", "Stable Diffusion 1.5 U-Net, 512 x 512",
 ];
 const FIELDS = /** @type {const} */ ({
   batch: { least: 1, most: 1e7, whole: true },
@@ -50,7 +50,7 @@ const FIELDS = /** @type {const} */ ({
 
 const CHOICES = /** @type {const} */ (["task", "precision", "tuning", "bits", "runtime"]);
 const UNCHECKED = "Unchecked: no published measurement of such work on that card was compared.";
-const NEAREST = "No model here is called that. The nearest names, or count your own below:";
+const NEAREST = "No model here is called that. The nearest here, or count your own below:";
 const NOT_LISTED = "No model here is called that, but you can count your own:";
 
 /** @type {Question} the last question without a mistake, which the answer belongs to */
@@ -425,7 +425,8 @@ function show(notes = []) {
   at("evidence").replaceChildren(...evidence(question, rows).map(paragraph));
   showFields(jobKind(question));
   const counted = question.own ? `, counted at batch ${question.own.batch}` : "";
-  at("model-note").textContent = question.own ? `your own step${counted}` : "";
+  const { note = "" } = MODELS.get(question.model) ?? {};
+  at("model-note").textContent = question.own ? `your own step${counted}` : note;
   at("amount-note").textContent = amountNote();
   at("problems").textContent = [...notes, ...leftOut(question)].join(" ");
   const address = `#${toAddress(question, jobKind(question))}`;

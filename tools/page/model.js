@@ -40,12 +40,15 @@ import { TUNINGS } from "./question.js";
  */
 
 /**
- * A model of the list: a network for images with sums at one batch, or a language model's shape; see
+ * A model of the list: a network with sums at one batch, or a language model's shape; see
  * page_data.py.
  * @typedef {object} Model
  * @property {Shape} [shape]
  * @property {Record<string, string>} steps
  * @property {Record<string, string>} [memory] pairs of bytes held and bytes a sample, by task
+ * @property {string[]} [lines] of Python that make it, where timm does not
+ * @property {string} [note] what a sample is
+ * @property {boolean} [detects]
  */
 
 const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
@@ -348,6 +351,7 @@ function imageWork(question, model, batch) {
     recurrent: factor * recurrent,
     kernels: kernels + (training ? 1 : 0),
     parameters,
+    detects: model.detects,
     needed: lines.length ? withFramework(highest(lines, batch)) : null,
   };
 }

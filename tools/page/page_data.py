@@ -1,9 +1,11 @@
 """The data of the page "Is it worth it?", from the package and the counted models beside it."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from course_tools.estimate import chips as chip_data
+from course_tools.estimate.counting.work import Work
 from course_tools.estimate.known_networks import MERGED, counted_memory, networks
 from course_tools.estimate.language.finetuning import finetuning_numbers as finetuning
 from course_tools.estimate.language.language_model import FEED_FORWARD, language_models
@@ -14,6 +16,7 @@ from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.step_time import fitted, numbers
 
 RANK = 16  # of LoRA's matrices
+OTHERS = Path(__file__).parent / "other_networks.json"  # of benchmarks/count_other_networks.py
 
 
 def page_data() -> dict[str, Any]:
@@ -36,7 +39,7 @@ def page_data() -> dict[str, Any]:
         "chips": _chips(),
         "providers": [_provider(one, prices["prices"]) for one in prices["providers"]],
         "free": prices["free"],
-        "models": _image_networks() | _language_models(),
+        "models": _image_networks() | json.loads(OTHERS.read_text("utf-8")) | _language_models(),
     }
 
 
@@ -83,31 +86,35 @@ def _image_networks() -> dict[str, dict[str, Any]]:
         if not half or name.endswith(MERGED):
             continue
         model = models.setdefault(f"{name} ({image})", {"steps": {}, "memory": {}})
-        work = network.work
-        volume = work.convolution3d
-        image_flops = work.convolution.flops + work.depthwise.flops
-        image_bytes = work.convolution.bytes_moved + work.depthwise.bytes_moved
         task = "training" if training else "inference"
-        model["steps"][task] = _short(
-            work.batch,
-            image_flops,
-            image_bytes,
-            float(f"{work.depthwise.bytes_moved:.2g}"),  # which kind it is needs no more
-            work.attention.flops,
-            work.recurrent.flops,
-            work.flops - image_flops - volume.flops,
-            work.bytes_moved - image_bytes - volume.bytes_moved,
-            work.kernels,
-            float(f"{work.depthwise.flops:.3g}"),
-            volume.flops,
-            volume.bytes_moved,
-            work.unaligned if work.unaligned > 5e-4 * work.flops else 0.0,
-            *([work.parameters, network.trained] if training else []),
-        )
+        model["steps"][task] = step_text(network.work, network.trained)
         lines = counted_memory().get((name, image, training), [])
         if lines:
-            model["memory"][task] = _short(*[number for line in lines for number in line])
+            model["memory"][task] = short(*[number for line in lines for number in line])
     return models
+
+
+def step_text(work: Work, trained: float) -> str:
+    """Return the sums of a counted step without its optimizer, as model.js reads them."""
+    volume = work.convolution3d
+    image_flops = work.convolution.flops + work.depthwise.flops
+    image_bytes = work.convolution.bytes_moved + work.depthwise.bytes_moved
+    return short(
+        work.batch,
+        image_flops,
+        image_bytes,
+        float(f"{work.depthwise.bytes_moved:.2g}"),  # which kind it is needs no more
+        work.attention.flops,
+        work.recurrent.flops,
+        work.flops - image_flops - volume.flops,
+        work.bytes_moved - image_bytes - volume.bytes_moved,
+        work.kernels,
+        float(f"{work.depthwise.flops:.3g}"),
+        volume.flops,
+        volume.bytes_moved,
+        work.unaligned if work.unaligned > 5e-4 * work.flops else 0.0,
+        *([work.parameters, trained] if work.training else []),
+    )
 
 
 def _language_models() -> dict[str, dict[str, Any]]:
@@ -137,7 +144,7 @@ def _language_models() -> dict[str, dict[str, Any]]:
     return models
 
 
-def _short(*numbers: float) -> str:
+def short(*numbers: float) -> str:
     """Return numbers as text with four digits, half as long as JSON's own; 0 is left empty."""
     digits = (f"{number:.4g}".replace("e+", "e").replace("e0", "e") for number in numbers)
     return ",".join("" if text == "0" else text for text in digits)

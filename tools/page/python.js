@@ -5,13 +5,15 @@ import { MODELS, isAnswering, priceOf } from "./model.js";
 /** @typedef {import("./question.js").Question} Question */
 
 /**
- * Write the question as Python: for a network of timm, a language model, or a model that the reader
- * imports.
+ * Write the question as Python: for a network of timm or another library, a language model, or a
+ * model that the reader imports.
  * @param {Question} question
  */
 export function toPython(question) {
   if (question.model === "own") return script(OWN_MODEL, estimateCall(question));
-  if (MODELS.get(question.model)?.shape) return languageScript(question);
+  const { shape, lines } = MODELS.get(question.model) ?? {};
+  if (shape) return languageScript(question);
+  if (lines) return script(["import torch", ESTIMATE, "", ...lines], estimateCall(question));
   const [, name, side] = /^(.*) \((\d+)\)$/.exec(question.model) ?? [];
   const made = [
     "import timm  # pip install timm",

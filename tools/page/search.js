@@ -29,8 +29,19 @@ export function searchNames(text, names) {
   // an address on the Hub has an owner before the name, and its use behind it
   const bare = typed.replace(/^.*\//, "").replace(ENDINGS, "");
   const again = matches(bare, names);
-  return again.length ? again : nearest(bare, names);
+  if (again.length) return again;
+  const [, like] = OF_ITS_KIND.find(([known]) => known.test(bare)) ?? [];
+  const alike = like ? names.filter((name) => like.test(name)) : [];
+  return [...alike.map((name) => ({ name, exact: false, near: true })), ...nearest(bare, names)];
 }
+
+// Names that people type, and networks of the list that do such work.
+const OF_ITS_KIND = /** @type {[RegExp, RegExp][]} */ ([
+  [/yolo|detr\b|efficientdet|detect/i, /^(SSD300|RetinaNet|Faster R-CNN)/],
+  [/flux|\bsd\b|sd[ -]?\d|midjourney|pixart|diffus/i, /^(Stable Diffusion|DiT)/],
+  [/speech|hubert|wavlm|conformer|\basr\b/i, /^(wav2vec|Whisper)/],
+  [/deepseek|gpt-?oss|glm|falcon|mamba|kimi/i, /^(Llama 3\.1 8B|Qwen3 32B|Mixtral|Llama 3\.3 70B)/],
+]);
 
 // what stands behind a model's name on the Hub without changing its shape
 const ENDINGS = /([-_ ](instruct|chat|base|hf|it|uncased|cased|v\d[\d.]*|gguf|awq|gptq))+$/i;

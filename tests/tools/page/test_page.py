@@ -435,6 +435,9 @@ def test_a_wrong_number_is_named_beside_its_field_and_the_last_answer_stays(page
         ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B"),
         ("bert-base-uncased", "BERT base"),
         ("llama 3.1 70b", "Llama 3.3 70B"),
+        ("stable diffusion", "Stable Diffusion 1.5 U-Net, 512 x 512"),
+        ("unet", "Stable Diffusion 1.5 U-Net, 512 x 512"),
+        ("flux", "Stable Diffusion 1.5 U-Net, 512 x 512"),
     ],
 )
 def test_a_model_is_found_by_what_people_type(inside, typed, found):
@@ -443,12 +446,47 @@ def test_a_model_is_found_by_what_people_type(inside, typed, found):
 
 
 def test_a_model_that_is_not_listed_leads_to_ones_own(page):
-    page.locator("#model").fill("whisper")
+    page.locator("#model").fill("zzyzx")
     page.locator("#choices button").click()
     assert page.evaluate("document.activeElement.id") == "own"
     page.locator("#model").fill("wide resnet50")
     page.locator("#choices button").first.click()
     assert page.locator("#job").text_content().startswith("wide_resnet50_2 (224)")
+
+
+# Millions of parameters and 10^9 multiply-adds of a forward pass, as their authors published them:
+# CompVis; Peebles and Xie (2023, table 4), whose blocks share what diffusers gives to each; and
+# torchvision's list of weights.
+PUBLISHED = {
+    "Stable Diffusion 1.5 U-Net, 512 x 512": (860, None),
+    "DiT-XL/2 diffusion transformer, 256 x 256": (None, 118.6),
+    "Faster R-CNN, ResNet-50-FPN, 800 x 800": (None, 134.4),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_another_network_is_counted_as_large_as_published_and_answered(inside, name):
+    script = """name => {
+        const { question, problems } = page.fromAddress(name, page.known);
+        const data = JSON.parse(document.getElementById("data").textContent);
+        const { steps } = data.models[question.model];
+        return { steps, problems, rows: page.answerRows(question) };
+    }"""
+    millions, multiply_adds = PUBLISHED[name]
+    task = "training" if millions else "inference"
+    found = inside.evaluate(script, urlencode({"model": name, "task": task, "batch": 4}))
+    assert found["problems"] == [] and all(row["seconds"][1] > 0 for row in found["rows"])
+    steps = {
+        each: [float(part or 0) for part in text.split(",")]
+        for each, text in found["steps"].items()
+    }
+    batch, image_flops, _, _, _, _, other_flops, *_ = steps["inference"]
+    if millions:
+        parameters, _ = steps["training"][-2:]
+        assert parameters / 1e6 == pytest.approx(millions, rel=0.01)
+    if multiply_adds:
+        counted = (image_flops + other_flops) / batch / 2e9
+        assert counted == pytest.approx(multiply_adds, rel=0.05)
 
 
 def test_another_kind_of_model_brings_its_usual_job_unless_the_user_has_set_it(page):
@@ -654,6 +692,16 @@ def test_it_prints_on_one_page(page):
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) == 1
 
 
+class Denoiser(torch.nn.Conv2d):
+    """Stands in for a U-Net of diffusers, which the tests do not have."""
+
+    def __init__(self):
+        super().__init__(4, 4, kernel_size=3)
+
+    def forward(self, sample, timestep, encoder_hidden_states):
+        return super().forward(sample)
+
+
 def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#copy-markdown").click()
@@ -661,7 +709,9 @@ def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
     assert "| Device | Time | Cost |" in text and "worth-it.html#" in text
     timm = SimpleNamespace(create_model=lambda name: torch.nn.Conv2d(3, 8, 3))
     monkeypatch.setitem(sys.modules, "timm", timm)
-    for model in ("resnet18 (224)", "Llama 3.1 8B"):
+    made = SimpleNamespace(UNet2DConditionModel=lambda **_: Denoiser())
+    monkeypatch.setitem(sys.modules, "diffusers", made)
+    for model in ("resnet18 (224)", "Llama 3.1 8B", "Stable Diffusion 1.5 U-Net, 512 x 512"):
         page.locator("#model").fill(model)
         page.locator("#copy-python").click()
         text = page.evaluate("navigator.clipboard.readText()")

@@ -1,0 +1,143 @@
+"""Count networks for diffusion, detection and speech for the page "Is it worth it?".
+
+    python benchmarks/count_other_networks.py
+
+It needs diffusers, torchvision and transformers. Each network is made by the lines below, from its
+public configuration and without weights, and the page hands out the same lines. It writes
+tools/page/other_networks.json: what a sample is, the lines, and the counted sums.
+"""
+
+import json
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from course_tools.estimate import count_work, estimate_memory
+from tools.page.page_data import OTHERS, short, step_text
+
+DENOISING = "A sample is one denoising step of one image. An image takes 20 to 50 of them."
+DETECTORS = "torchvision.models.detection"
+# By its name on the page: the lines that make `model` and `inputs`, and what is special about it.
+NETWORKS = {
+    "Stable Diffusion 1.5 U-Net, 512 x 512": {
+        "note": DENOISING,
+        "lines": """
+            from diffusers import UNet2DConditionModel
+
+            model = UNet2DConditionModel(sample_size=64, cross_attention_dim=768)
+            latents, text = torch.empty(1, 4, 64, 64), torch.empty(1, 77, 768)
+            inputs = {"sample": latents, "timestep": torch.ones(1), "encoder_hidden_states": text}
+            """,
+    },
+    "DiT-XL/2 diffusion transformer, 256 x 256": {
+        "note": DENOISING,
+        "lines": """
+            from diffusers import DiTTransformer2DModel
+
+            model = DiTTransformer2DModel()
+            inputs = {
+                "hidden_states": torch.empty(1, 4, 32, 32),
+                "timestep": torch.ones(1, dtype=torch.int64),
+                "class_labels": torch.ones(1, dtype=torch.int64),
+            }
+            """,
+    },
+    "Faster R-CNN, ResNet-50-FPN, 800 x 800": {"detector": "fasterrcnn_resnet50_fpn", "side": 800},
+    "SSD300, VGG-16, 300 x 300": {"detector": "ssd300_vgg16", "side": 300},
+    "Whisper small, 30 s of speech": {"whisper": (12, 768, 12, 80, 51_865)},
+    "wav2vec 2.0 base, 10 s of speech": {
+        "note": "A sample is ten seconds of sound. The loss is not counted.",
+        "lines": """
+            from transformers import Wav2Vec2Config, Wav2Vec2ForCTC
+
+            config = Wav2Vec2Config(apply_spec_augment=False, layerdrop=0.0)
+            model = Wav2Vec2ForCTC(config)
+            inputs = torch.empty(1, 160_000)
+            """,
+    },
+}
+WHISPER = """
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    layers, width, heads = {layers}, {width}, {heads}
+    config = WhisperConfig(
+        vocab_size={words},
+        num_mel_bins={mels},
+        d_model=width,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        encoder_ffn_dim=4 * width,
+        decoder_ffn_dim=4 * width,
+    )
+    model = WhisperForConditionalGeneration(config)
+    words = torch.ones(1, 200, dtype=torch.int64)
+    inputs = {{"input_features": torch.empty(1, {mels}, 3000), "labels": words}}
+    """
+DETECTOR = """
+    from torchvision.models import detection
+
+    model = detection.{detector}(weights=None, weights_backbone=None)
+    inputs = ([torch.empty(3, {side}, {side})],)
+    """
+
+
+def whole(network):
+    """Return a network of the table with its lines and its note."""
+    if "whisper" in network:
+        names = ("layers", "width", "heads", "mels", "words")
+        made = WHISPER.format(**dict(zip(names, network["whisper"], strict=True)))
+        note = "A sample is 30 seconds of sound with a text of 200 tokens, read at once."
+        return {"lines": made, "note": f"{note} Writing it token by token takes longer."}
+    if "detector" in network:
+        made = DETECTOR.format(**network)
+        return {"lines": made, "note": "A sample is one image.", "detects": True}
+    return network
+
+
+def count(network):
+    """Return what the page needs of a network: its lines, and its sums by task."""
+    lines = textwrap.dedent(network["lines"]).strip().splitlines()
+    made: dict[str, Any] = {"torch": torch}
+    with torch.device("meta"):
+        exec("\n".join(lines), made)
+    model, inputs = made["model"], made["inputs"]
+    steps, memory = {}, {}
+    for task in ("inference",) if network.get("detects") else ("training", "inference"):
+        training = task == "training"
+        work = count_work(model, inputs, batch=4, precision="fp16", training=training)
+        trained = 0.0
+        if training:
+            update = work.ops[-1]
+            trained = update.elements
+            other = work.kinds["other"]
+            less = replace(
+                other,
+                bytes_moved=other.bytes_moved - update.bytes_moved,
+                kernels=other.kernels - 1,
+            )
+            work = replace(work, other=less)
+        steps[task] = step_text(work, trained)
+        if not network.get("detects"):  # what a detector finds decides what it keeps
+            held = estimate_memory(model, inputs, batch=4, training=training).lines()
+            memory[task] = short(*[number for line in held for number in line])
+        print(f"  {task}: {work.parameters / 1e6:,.1f} million parameters, {work}", flush=True)
+    rest = {key: network[key] for key in ("note", "detects") if key in network}
+    return {"steps": steps, "memory": memory, "lines": lines, **rest}
+
+
+if __name__ == "__main__":
+    found = json.loads(OTHERS.read_text("utf-8")) if OTHERS.exists() else {}
+    for name in [
+        each for each in NETWORKS if each not in found
+    ]:  # delete the file to count all anew
+        print(name, flush=True)
+        found[name] = count(whole(NETWORKS[name]))
+        ordered = {each: found[each] for each in NETWORKS if each in found}
+        OTHERS.write_text(json.dumps(ordered, indent=1) + "\n", "utf-8")
