@@ -75,6 +75,9 @@ def test_contestants_of_about_the_same_size_get_blocks_of_the_same_size_and_othe
     }
     found = time_together(works, max_s=0.5).timings
     assert found["a"].calls_per_block == found["b"].calls_per_block > 4
+    # as many as the one that needs more of them has alone
+    one, other = (time_together({name: works[name]}, max_s=0.5).timings[name] for name in "ab")
+    assert found["a"].calls_per_block == one.calls_per_block > other.calls_per_block
     assert found["c"].calls_per_block == 1
 
 
