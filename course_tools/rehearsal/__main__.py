@@ -8,6 +8,7 @@ import traceback
 from types import TracebackType
 
 from course_tools.rehearsal.lines import HERE
+from course_tools.rehearsal.others import explain
 from course_tools.rehearsal.rehearse import LastStep, rehearse
 
 
@@ -83,6 +84,7 @@ def main() -> int:
     except SystemExit as error:
         status = error.code
     except BaseException as error:
+        explain(error)
         trimmed = without_tool(error.__traceback__)
         traceback.print_exception(type(error), error, trimmed)
         status = 130 if isinstance(error, KeyboardInterrupt) else 1

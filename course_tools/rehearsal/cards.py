@@ -12,6 +12,7 @@ from torch import Tensor
 from course_tools.rehearsal.lines import describe, spot
 from course_tools.rehearsal.memory import Card, size_text
 from course_tools.rehearsal.names import Name, everywhere
+from course_tools.rehearsal.rules import TYPES
 from course_tools.rehearsal.where import World, mark_in, move, place_of, put
 
 NAMES = {
@@ -56,6 +57,10 @@ class Stream:
     def query(self) -> bool:
         """Tell that all work is done."""
         return True
+
+    def is_capturing(self) -> bool:
+        """Tell that nothing is captured for a CUDA graph."""
+        return False
 
     def record_event(self, event: Any = None) -> Any:
         """Return an event that has happened."""
@@ -113,7 +118,10 @@ def names(running: World) -> Iterator[Name]:
         table |= cuda_table(running)
         table |= {name: refuse(f"torch.cuda.{name}", what) for name, what in REFUSED.items()}
     accelerator = accelerator_table(running) | memory_table(running)
-    for owner, values in ((module, table), (torch.accelerator, accelerator)):
+    owners = [(module, table), (torch.accelerator, accelerator)]
+    if hasattr(torch.accelerator, "random"):
+        owners.append((torch.accelerator.random, random_table(running)))
+    for owner, values in owners:
         for name, value in values.items():
             if hasattr(owner, name):  # as torch.cuda.memory_stats and torch.cuda.memory have it
                 yield from everywhere(owner, name, value, owner.__name__)
@@ -348,6 +356,7 @@ def random_table(running: World) -> dict[str, Any]:
 def accelerator_table(running: World) -> dict[str, Any]:
     """Return the functions of torch.accelerator."""
     common = common_table(running)
+    dtypes = {each for each in TYPES if running.kind != "mps" or each != torch.float64}
     return {
         "is_available": common["is_available"],
         "device_count": common["device_count"],
@@ -360,6 +369,7 @@ def accelerator_table(running: World) -> dict[str, Any]:
         "synchronize": common["synchronize"],
         "current_stream": common["current_stream"],
         "set_stream": common["set_stream"],
+        "get_device_capability": lambda device=None: {"supported_dtypes": dtypes},
     }
 
 
@@ -426,11 +436,15 @@ def data_parallel(running: World) -> Iterator[Name]:
         device = torch.device("cpu") if on_cpu else index_of(running, destination)
         return torch.cat([there(each, device) for each in tensors], dim)
 
+    def forward(ctx: Any, devices: Any, sizes: Any, dim: int, tensor: Tensor) -> Any:
+        ctx.dim, ctx.input_device = dim, tensor.get_device()
+        return scatter(tensor, devices, sizes, dim)
+
+    yield Name(functions.Scatter, "forward", staticmethod(forward))
     for function in (broadcast, broadcast_coalesced, reduce_add, reduce_add_coalesced):
         yield Name(comm, function.__name__, function)
     yield Name(comm, "scatter", scatter)
     yield Name(comm, "gather", gather)
-    yield Name(functions, "_get_stream", lambda device: Stream(device))
     yield Name(torch._C, "_group_tensors_by_device_and_dtype", group_by_device)
 
 
@@ -493,6 +507,7 @@ def files(running: World) -> Iterator[Name]:
 
     def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
         if running.pretends(device):
+            running.device(device)  # a forked process fails here, as it does with CUDA
             raise NotImplementedError(
                 "a rehearsal does not pretend tensors of a GPU that one process sends to another: "
                 "let the workers return tensors of the CPU, and move them in the loop"

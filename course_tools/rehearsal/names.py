@@ -18,15 +18,19 @@ class Name(NamedTuple):
 
 
 @contextlib.contextmanager
-def replaced(names: Iterable[Name]) -> Iterator[None]:
-    """Replace names, and put back exactly what stood there, whatever happens."""
+def replaced(names: Iterable[Name]) -> Iterator[list[Name]]:
+    """Replace names, and put back exactly what stood there, whatever happens.
+
+    Yields:
+        What stood there before.
+    """
     before: list[Name] = []
     known = set(sys.modules)
     try:
         for owner, name, value in names:
             before.append(Name(owner, name, vars(owner).get(name, MISSING)))
             setattr(owner, name, value)
-        yield
+        yield before
     finally:
         handed_on = {}
         for owner, name, value in reversed(before):

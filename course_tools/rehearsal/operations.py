@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from course_tools.rehearsal import rules
 from course_tools.rehearsal.lines import describe, frame_at, name_of, spot
@@ -38,14 +39,22 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self.running = running
 
+    def __enter__(self) -> "Watch":
+        """Watch the thread that enters."""
+        self.running.thread.watched = True
+        super().__enter__()
+        return self
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Check the devices, run the operation on the CPU, and mark its results."""
         kwargs = kwargs or {}
         fake = fake_mode() or any(is_fake(each) for each in types)
-        if fake or not isinstance(func, torch._ops.OpOverload) or State.world is not self.running:
+        if fake or State.world is not self.running:
             return func(*args, **kwargs)
+        if not isinstance(func, torch._ops.OpOverload):  # it runs others, which are not seen here
+            return self.together(func(*args, **kwargs), tree_leaves((args, kwargs)))
         if any(wraps_others(each) for each in types):
             return NotImplemented  # a DTensor: the operations on its parts come back here
         running = self.running
@@ -63,7 +72,8 @@ class Watch(TorchDispatchMode):
         tensors = given_tensors(args, kwargs)
         device = self.device_of(func, rule, tensors, args, kwargs, call) if tensors else CPU
         if kwargs.get("generator") is not None:
-            problem = rules.check_generator(kwargs["generator"], asked or device)
+            where = device if tensors else asked or running.thread.asked or CPU
+            problem = rules.check_generator(kwargs["generator"], where)
             if problem:
                 raise RuntimeError(problem)
         if rule.unsafe and running.thread.autocast:
@@ -79,10 +89,24 @@ class Watch(TorchDispatchMode):
         elif running.started and tensors and not rule.anywhere and tensors[0].dim():
             running.saw("on the CPU", place)
         out = run(func, rule.slow, args, kwargs)
+        if rule.foreign:
+            running.remark(
+                f"The operation {rule.name} is not PyTorch's: its kernel for the CPU ran, and what "
+                "its kernel for a GPU does was not looked at."
+            )
         if asked is not None:
             for each in results(out):
                 put(each, asked, place)
         self.mark(out, rule, asked or device, place, call, tensors)
+        return out
+
+    def together(self, out: Any, given: list[Any]) -> Any:
+        """Put the results of an operation that runs others on the GPU of what it was given."""
+        places = [place_of(each) for each in given if isinstance(each, Tensor)]
+        device = next((each for each in places if each.type != "cpu"), CPU)
+        for each in tree_leaves(out):
+            if isinstance(each, Tensor) and place_of(each).type == "cpu":
+                put(each, device, spot(2))
         return out
 
     def device_of(

@@ -12,6 +12,7 @@ from course_tools.rehearsal import cards, processes, tensors
 from course_tools.rehearsal.memory import GIB, Card
 from course_tools.rehearsal.names import replaced
 from course_tools.rehearsal.operations import Watch
+from course_tools.rehearsal.others import explain
 from course_tools.rehearsal.report import Report, report_of
 from course_tools.rehearsal.where import State, World
 
@@ -92,20 +93,31 @@ def _run(world: World) -> Iterator[Rehearsal]:
         if world.last_step is not None and world.steps >= world.last_step:
             raise LastStep
 
-    default = torch.get_default_device()
+    default = default_device()
     with contextlib.ExitStack() as stack:
         State.world = world
         stack.callback(setattr, State, "world", None)
         hook = register_optimizer_step_post_hook(count_step)
         stack.callback(hook.remove)
         for module in (tensors, cards, processes):
-            stack.enter_context(replaced(module.names(world)))
+            world.before += stack.enter_context(replaced(module.names(world)))
         stack.enter_context(Watch(world))
         try:
             yield Rehearsal(world)
+        except Exception as error:
+            explain(error)
+            raise
         finally:
-            if torch.get_default_device() != default:
+            if default_device() != default:
                 torch.set_default_device(default)
+            if default is None:
+                vars(torch._GLOBAL_DEVICE_CONTEXT).pop("device_context", None)
+
+
+def default_device() -> torch.device | None:
+    """Return what torch.set_default_device was given, or None if it was not called."""
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return context and context.device
 
 
 class LastStep(BaseException):

@@ -7,6 +7,7 @@ from typing import Any
 
 from course_tools.rehearsal.lines import describe
 from course_tools.rehearsal.memory import size_text
+from course_tools.rehearsal.others import compiled_elsewhere
 from course_tools.rehearsal.where import World
 
 NOT_LOOKED_AT = (
@@ -127,5 +128,5 @@ def report_of(world: World) -> Report:
         on_cpu=lines(("on the CPU",), sized=False),
         peak_bytes=tuple(card.highest for card in world.cards),
         peak_by=tuple(sorted(by, key=lambda each: -each.size_bytes)),
-        remarks=tuple(world.remarks),
+        remarks=(*world.remarks, *compiled_elsewhere()),
     )

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.where import CPU, place_of
+from course_tools.rehearsal.where import CPU, place_of, world
 
 #: these copy from anywhere to anywhere
 ANYWHERE = {
@@ -71,6 +71,18 @@ TYPES = {
 }
 #: run in float32 and rounded, because CPUs take many times as long in float16
 SLOW = {"aten::convolution", "aten::convolution_backward"}
+#: how the names of PyTorch's own operations begin
+PYTORCHS: tuple[str, ...] = (
+    "aten::",
+    "prim",
+    "rngprims::",
+    "c10d",
+    "_c10d",
+    "quantized::",
+    "mkldnn::",
+    "fsdp::",
+)
+PYTORCHS += ("profiler::", "_dtensor::", "symm_mem::", "inductor::", "streams::", "sparse::")
 UNSAFE_TO_AUTOCAST = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -97,6 +109,7 @@ class Rule:
     makes: bool  #: takes no tensor
     slow: bool  #: on a CPU in float16
     unsafe: bool  #: refused where autocast is on
+    foreign: bool  #: of another package, or the program's own
     changes: tuple[int, ...]  #: positions of arguments that are written to
     cpu_results: tuple[int, ...]
 
@@ -121,6 +134,7 @@ def rule_of(func: Any) -> Rule:
         makes=not takes,
         slow=name in SLOW,
         unsafe=name == "aten::binary_cross_entropy",
+        foreign=not schema.name.startswith(PYTORCHS),
         changes=tuple(index for index, write in enumerate(writes) if write),
         cpu_results=RESULTS_ON_CPU.get(name, ()),
     )
@@ -261,8 +275,9 @@ def check_lengths(lengths: Tensor) -> str:
 
 def check_generator(generator: Any, device: torch.device) -> str:
     """Return PyTorch's message for a generator of another device, or ""."""
-    if generator is None or generator.device.type == device.type:
+    if generator is None:
         return ""
-    return (
-        f"Expected a '{device.type}' device type for generator but found '{generator.device.type}'"
-    )
+    own = world().generators.get(generator._cdata, generator.device)
+    if own.type == device.type:
+        return ""
+    return f"Expected a '{device.type}' device type for generator but found '{own.type}'"

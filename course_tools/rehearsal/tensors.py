@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.utils import _device
 
 from course_tools.rehearsal.lines import spot
-from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.names import Name, everywhere
 from course_tools.rehearsal.operations import explained, fail
-from course_tools.rehearsal.rules import check_generator, type_name
+from course_tools.rehearsal.rules import type_name
 from course_tools.rehearsal.where import (
     CPU,
     NO_FLOAT64,
@@ -34,7 +34,8 @@ TO_NUMPY = (
     "memory first."
 )
 #: methods that make a tensor beside another, unless a device is named
-BESIDE = ("new_tensor", "new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided")
+BESIDE: tuple[str, ...] = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
+BESIDE += ("new_empty_strided",)
 LIKE = [f"{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint")]
 KINDS = ("cpu", "cuda", "xpu", "mps")
 
@@ -46,9 +47,12 @@ class Generator(torch.Generator):
         """Make one of the CPU, which draws the same numbers."""
         running = world()
         if not running.pretends(device):
-            return torch._C.Generator(device=device)  # type: ignore[return-value]
-        made = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
-        made.rehearsed = running.device(device)
+            plain: Any = torch._C.Generator(device=device)
+            running.generators.pop(plain._cdata, None)  # whose address another one had
+            return plain
+        made: Any = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
+        # An operation is given another Python object for the same generator.
+        made.rehearsed = running.generators[made._cdata] = running.device(device)
         return made
 
     @property
@@ -73,6 +77,22 @@ class AnyGenerator(metaclass=_AnyGenerator):
     """Stands in the place of torch.Generator."""
 
 
+def device_of_numbers(running: World) -> type:
+    """Return what stands for torch.device in a build that knows no GPU to give a number to."""
+    plain = torch.device
+
+    class AnyDevice(type):
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, plain)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
+            if len(args) == 1 and isinstance(args[0], int):
+                return plain(running.kind, args[0])
+            return plain(*args, **kwargs)
+
+    return AnyDevice("device", (), {"__module__": "torch", "__doc__": plain.__doc__})
+
+
 def names(running: World) -> Iterator[Name]:
     """Yield what is replaced of tensors, of the functions that make them, and of generators."""
     yield from _questions()
@@ -80,6 +100,10 @@ def names(running: World) -> Iterator[Name]:
     yield from _makers()
     yield from _compared_first()
     yield Name(torch, "Generator", AnyGenerator)
+    try:
+        torch.device(0)
+    except RuntimeError:  # before PyTorch 2.9, and in a build for the CPU
+        yield Name(torch, "device", device_of_numbers(running))
 
 
 def _questions() -> Iterator[Name]:
@@ -108,14 +132,16 @@ def _moves(running: World) -> Iterator[Name]:
     """Yield the methods that move a tensor, or hand it to NumPy."""
     original = {
         name: getattr(Tensor, name)
-        for name in ("to", "numpy", "__array__", "tolist", "type", "__deepcopy__", "storage")
+        for name in ("to", "numpy", "__array__", "tolist", "type", "__deepcopy__", "__dlpack__")
     }
 
     def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if real_device(tensor).type != "cpu" or is_fake(type(tensor)) or fake_mode():
+        if is_fake(type(tensor)) or fake_mode():
             return original["to"](tensor, *args, **kwargs)
         device, dtype, rest = _asked_of_to(tensor, args, kwargs)
-        if device is None:
+        if real_device(tensor).type == "meta" and running.pretends(device):
+            return original["to"](tensor, "cpu")  # raises: it has no values
+        if device is None or real_device(tensor).type != "cpu":
             return original["to"](tensor, *args, **kwargs)
         if not running.pretends(device) and torch.device(device).type != "cpu":
             return original["to"](tensor, *args, **kwargs)
@@ -201,11 +227,25 @@ def _moves(running: World) -> Iterator[Name]:
     def data_ptr(tensor: Tensor) -> int:
         if place_of(tensor).type != "cpu":
             running.remark(
-                "The address of a tensor was asked for (data_ptr). What reads memory at that "
-                "address, such as a kernel of another package, is not checked."
+                "The address of a tensor was asked for (data_ptr, DLPack). What reads memory at "
+                "that address, such as a kernel of another package, is not checked."
             )
         return torch._C.TensorBase.data_ptr(tensor)
 
+    def dlpack(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        data_ptr(tensor)
+        return original["__dlpack__"](tensor, *args, **kwargs)
+
+    parse = torch._C._nn._parse_to
+
+    def parse_to(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], int):  # Module.to(0): a CPU build knows no such device
+            args = (running.device(args[0]), *args[1:])
+        return parse(*args, **kwargs)
+
+    yield Name(torch._C._nn, "_parse_to", parse_to)
+    yield Name(Tensor, "__dlpack__", dlpack)
+    yield from everywhere(torch.utils.dlpack, "to_dlpack", dlpack, "torch")
     for function in (to, cuda, xpu, cpu, numpy, tolist, type_as, pin_memory, data_ptr):
         yield Name(Tensor, function.__name__, function)
     yield Name(Tensor, "type", type_)
@@ -320,14 +360,14 @@ def _makers() -> Iterator[Name]:
     yield Name(torch, "normal", _made_on(torch.normal))
 
 
-def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Run a function that makes a tensor because Python asked for it."""
-    running = world()
-    running.thread.asked += 1
+def _run(function: Callable[..., Any], args: Any, kwargs: Any, device: torch.device = CPU) -> Any:
+    """Run a function that makes a tensor because Python asked for it, and for which device."""
+    thread = world().thread
+    before, thread.asked = thread.asked, device
     try:
         return function(*args, **kwargs)
     finally:
-        running.thread.asked -= 1
+        thread.asked = before
 
 
 def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -355,9 +395,6 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
                 args = (data.to(asked), *args[1:])
             return _unpinned(function, args, kwargs)
         device = running.device(asked)  # type: ignore[arg-type]
-        problem = check_generator(kwargs.get("generator"), device)
-        if problem:
-            raise RuntimeError(problem)
         kwargs["device"] = "cpu"
         kwargs.pop("pin_memory", None)
         if isinstance(data, Tensor) and function.__name__ in COPIES:
@@ -370,7 +407,10 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
                 warnings.warn(each.message, stacklevel=2)
             return put(made, device)
         _refuse_what_cannot_fit(running, device, function.__name__, args, kwargs)
-        return put(_run(function, args, kwargs), device, spot(2))
+        out = _run(function, args, kwargs, device)
+        if function.__name__ in COPIES[1:]:  # NumPy's memory is not the GPU's
+            out = _run(torch.clone, (out,), {})
+        return put(out, device, spot(2))
 
     return make
 
@@ -409,16 +449,21 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(tensor, *args, **kwargs)
         asked = kwargs.pop("device", None)
         kwargs.pop("pin_memory", None)
-        if asked is not None and torch.device(asked).type == "meta":
+        if asked is not None and not world().pretends(asked) and is_meta(asked):
             return function(tensor, *args, device=asked, **kwargs)
         if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
             return function(tensor, *args, device=asked, **kwargs)
         device = place_of(tensor) if asked is None else world().device(asked)
         if args and isinstance(args[0], Tensor) and place_of(args[0]) != device:
             args = (args[0].to(device), *args[1:])  # new_tensor copies a tensor
-        return put(_run(function, (tensor, *args), kwargs), device, spot(2))
+        return put(_run(function, (tensor, *args), kwargs, device), device, spot(2))
 
     return make
+
+
+def is_meta(device: Any) -> bool:
+    """Tell whether tensors on a device have no values."""
+    return torch.device(device).type == "meta"
 
 
 def _made_here(function: Callable[..., Any]) -> Callable[..., Any]:

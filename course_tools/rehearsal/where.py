@@ -34,10 +34,12 @@ class World:
         self.exchange_on_gpu = False  # processes exchange with NCCL, so they would
         self.started = False  # a GPU has been used: a forked process must not
         self.thread = Thread()
+        self.generators: dict[int, torch.device] = {}  #: by the address that C++ has of them
         self.operations = 0
         self.on_gpu = 0
         self.steps = 0
         self.block: Any = None  # what began it
+        self.before: list[Any] = []  #: the names that are replaced, with PyTorch's own values
         self.script: str | None = None  # if a command runs one
         self.last_step: int | None = None
         self.events: Counter[tuple[str, Spot]] = Counter()
@@ -61,6 +63,11 @@ class World:
         if device.type != self.kind:
             return device
         self.touch()
+        if not self.thread.watched:
+            self.remark(
+                "A thread that was started before the rehearsal used the GPU: its operations were "
+                "not checked. Start threads inside the block."
+            )
         index = self.thread.current if device.index is None else device.index
         if index >= len(self.cards):
             raise getattr(torch, "AcceleratorError", RuntimeError)(WRONG_ORDINAL)
@@ -87,7 +94,8 @@ class Thread(threading.local):
 
     current = 0  #: index of the current GPU
     autocast = False  #: on for this kind of GPU
-    asked = 0  #: > 0 while a function that makes tensors runs for Python
+    asked: torch.device | None = None  #: where Python asked for a tensor, while it is made
+    watched = False  #: its operations are seen
 
 
 class Mark:

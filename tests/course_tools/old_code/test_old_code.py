@@ -121,6 +121,13 @@ def test_prose_without_a_block_of_code_is_not_read_as_python(tmp_path):
     assert not explain(path).findings
 
 
+@pytest.mark.parametrize(("fence", "other"), [("```", "~~~"), ("~~~", "```")])
+def test_a_block_ends_at_its_own_fence(fence, other):
+    code = f"text = '''\n{other}\n'''\nTrainer(gpus=1)"
+    text = f"Words.\n\n{fence}python\n{code}\n{fence}\n\nMore words\n"
+    assert [note[:2] for note in summary(text)] == [(7, "gpus=1")]
+
+
 @pytest.mark.parametrize("before", ["# a\n", "x = 1\n\n  \n", "a b\x0c\n", "a b\r\n"])
 def test_a_line_is_counted_as_an_editor_counts_it(before):
     line = before.count("\n") + 1

@@ -1,8 +1,12 @@
 """A whole step on a pretended GPU: what fails as on a real one, what does not, what is left."""
 
+import contextlib
 import copy
 import gc
+import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -55,6 +59,21 @@ def fail_lengths(device):
 
 def fail_generator(device):
     torch.randn(3, device=device, generator=torch.Generator().manual_seed(1))
+
+
+def fail_generator_of_a_loader(device):
+    generator = torch.Generator(device).manual_seed(1)
+    list(torch.utils.data.DataLoader(range(4), shuffle=True, generator=generator))
+
+
+def fail_generator_of_the_cpu_in_place(device):
+    torch.empty(3, device=device).normal_(generator=torch.Generator().manual_seed(1))
+
+
+def fail_meta(device):
+    with torch.device("meta"):
+        layer = nn.Linear(2, 2)
+    layer.to(device)
 
 
 def fail_numpy(device):
@@ -116,6 +135,9 @@ REFUSED = {
     " and hidden tensor at cpu",
     fail_lengths: "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long",
     fail_generator: "Expected a 'cuda' device type for generator but found 'cpu'",
+    fail_generator_of_a_loader: "Expected a 'cpu' device type for generator but found 'cuda'",
+    fail_generator_of_the_cpu_in_place: "Expected a 'cuda' device type .* but found 'cpu'",
+    fail_meta: "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty",
     fail_numpy: "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu",
     fail_list_of_losses: "can't convert cuda:0 device type tensor to numpy",
     fail_pinning: "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned",
@@ -176,6 +198,21 @@ def pass_network_that_ran_before(device):
 
 def pass_generator(device):
     return torch.randn(3, device=device, generator=torch.Generator(device).manual_seed(1))
+
+
+def pass_generator_in_place(device):
+    generator = torch.Generator(device)
+    torch.randperm(3, device=device, generator=generator)
+    return torch.ones(3, device=device).bernoulli_(generator=generator)
+
+
+def pass_hessian(device):
+    return torch.func.hessian(lambda row: (row**3).sum())(torch.ones(2, device=device))
+
+
+def pass_numbers(device):
+    layer = nn.Linear(2, 2).to(0)
+    return torch.empty_like(layer.weight, device=torch.device(0)) + torch.ones(2).to(0)
 
 
 def pass_default_device(device):
@@ -256,27 +293,69 @@ def test_an_error_names_the_tensor_left_behind_and_the_line_that_made_it():
     assert "`mask`" in note and "mask = torch.ones(3)" in note and ".to('cuda:0')" in note
 
 
-def everything_replaced():
-    owners = [torch, torch.Tensor, torch.cuda, torch.accelerator, torch.serialization, torch._C]
-    owners += [torch.jit, torch.UntypedStorage, torch.nn.parallel.comm, torch.backends.cudnn]
-    owners += [torch.fft, torch.nested, torch.mps, torch.xpu, torch.backends.mps]
-    return {(owner, name): value for owner in owners for name, value in vars(owner).items()}
+def every_name():
+    """Return what each name is in each module of PyTorch, in each class there, and in threading."""
+    owners = {threading.Thread, multiprocessing.process.BaseProcess, subprocess.Popen}
+    modules = [each for name, each in list(sys.modules.items()) if name.split(".")[0] == "torch"]
+    for module in filter(None, modules):
+        owners.add(module)
+        owners |= {each for each in vars(module).values() if issubclass(type(each), type)}
+    found = {(owner, name): value for owner in owners for name, value in vars(owner).items()}
+    counted = ("next_id", "_abc_impl")  # of hooks, and a cache
+    return {key: value for key, value in found.items() if key[1] not in counted}
+
+
+def train(kind):
+    network = nn.Sequential(nn.Linear(2, 2), nn.Dropout()).to(kind)
+    optimizer = torch.optim.Adam(network.parameters())
+    with torch.autocast(kind, torch.float16):
+        network(torch.ones(3, 2, device=kind)).sum().backward()
+    optimizer.step()
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
-def test_every_name_is_torchs_again_after_an_error(kind):
-    torch.get_default_device()
+@pytest.mark.parametrize("ending", [None, RuntimeError, KeyboardInterrupt, SystemExit])
+def test_every_name_is_torchs_again_however_a_block_ends(kind, ending):
     with rehearse(kind):
-        torch.ones(2).to(kind)  # what is loaded when it is first used is loaded
-    before = everything_replaced()
-    with pytest.raises(KeyboardInterrupt), rehearse(kind):
+        train(kind)  # what is loaded when it is first used is loaded
+    before = every_name()
+    ends = pytest.raises(ending) if ending else contextlib.nullcontext()
+    with ends, rehearse(kind), rehearse(kind):
+        train(kind)
         torch.set_default_device(kind)
         assert torch.ones(1).device.type == kind
-        raise KeyboardInterrupt
-    after = everything_replaced()
+        if ending:
+            raise ending
+    after = every_name()
     assert {key for key in before if before[key] is not after.get(key)} == set()
     assert after.keys() == before.keys()
     assert torch.ones(1).device.type == "cpu" and not torch.accelerator.is_available()
+    # A default that nobody chose is none again: a tensor of another device is not moved to it.
+    assert torch.overrides._get_current_function_mode() is None
+
+
+def test_numpys_memory_is_not_the_gpus():
+    numbers = np.ones(2, np.float32)
+    with rehearse():
+        copied = [torch.as_tensor(numbers, device="cuda"), torch.asarray(numbers, device="cuda")]
+        numbers[:] = 5
+        assert [each.tolist() for each in copied] == [[1, 1], [1, 1]]
+
+
+def test_a_thread_that_began_before_is_reported():
+    start, asked = threading.Event(), []
+
+    def work():
+        start.wait()
+        asked.append(torch.ones(2).to("cuda"))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with rehearse() as rehearsal:
+        start.set()
+        thread.join()
+    assert len(asked) == 1
+    assert any("A thread that was started before" in each for each in rehearsal.report.remarks)
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])

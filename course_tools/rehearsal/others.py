@@ -1,0 +1,70 @@
+"""Compiled code of other packages, which a rehearsal does not look into, and its errors."""
+
+import dis
+import functools
+import mmap
+import re
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from course_tools.rehearsal.lines import HERE, is_users
+
+TORCH = str(Path(torch.__path__[0]).resolve())
+NAMES_WITHIN = 8 * 1024**2  # bytes of a library's start and end, where what it needs is listed
+SPEAKS_OF_A_GPU = re.compile(r"cuda|cublas|cudnn|cupti|nvidia|\bgpu|\bhip\b|'CPU' backend", re.I)
+
+
+def compiled_elsewhere() -> list[str]:
+    """Return a sentence on loaded libraries that were linked with PyTorch and are not its own."""
+    maps = Path("/proc/self/maps")
+    if maps.exists():
+        loaded = {line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines()}
+    else:
+        loaded = {str(getattr(each, "__file__", "")) for each in list(sys.modules.values())}
+    found = sorted(Path(each).name for each in loaded if each[:1] == "/" and links_pytorch(each))
+    names = ", ".join(found)
+    return [f"Compiled code outside PyTorch was loaded and not looked at: {names}"] if found else []
+
+
+@functools.cache
+def links_pytorch(path: str) -> bool:
+    """Tell whether a file outside PyTorch is a library that was linked with it."""
+    if ".so" not in path[-12:] and not path.endswith((".pyd", ".dylib")):
+        return False
+    if str(Path(path).resolve()).startswith(TORCH) or "/nvidia/" in path:
+        return False
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            ends = data[:NAMES_WITHIN], data[-NAMES_WITHIN:]
+            return any(b"libc10" in each for each in ends)
+    except (OSError, ValueError):
+        return False
+
+
+def explain(error: BaseException) -> None:
+    """Add a note to an error of something that looked for a real GPU."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or getattr(error, "__notes__", None):
+        return
+    file = trace.tb_frame.f_code.co_filename
+    inside = is_users(file) or str(Path(file).resolve()).startswith((TORCH, HERE))
+    who = "compiled code" if inside else str(trace.tb_frame.f_globals.get("__name__", file))
+    raises = inside and not raised_by_compiled_code(trace)
+    if raises or not SPEAKS_OF_A_GPU.search(str(error)):
+        return
+    error.add_note(
+        f"rehearsal: this comes from {who.partition('.')[0]}, which looked for a real GPU. Only "
+        "PyTorch's own operations are pretended: leave this call out in a rehearsal, or run it on "
+        "a GPU."
+    )
+
+
+def raised_by_compiled_code(trace: TracebackType) -> bool:
+    """Tell whether the last frame called compiled code that raised the error."""
+    operation = dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
+    return not operation.startswith(("RAISE", "RERAISE"))
