@@ -46,9 +46,10 @@ def joined_modules() -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return a module without its comments, which stand on lines of their own."""
+    """Return a module without its comments, which stand on lines of their own, and indentation."""
     text = re.sub(r"^\s*/\*\*.*?\*/\n", "", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"^\s*//.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*//.*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^ +", "", text, flags=re.MULTILINE)  # no text goes on in another line
 
 
 def sha256(text: str) -> str:
