@@ -245,7 +245,13 @@ def _moves(running: World) -> Iterator[Name]:
 
     yield Name(torch._C._nn, "_parse_to", parse_to)
     yield Name(Tensor, "__dlpack__", dlpack)
-    yield from everywhere(torch.utils.dlpack, "to_dlpack", dlpack, "torch")
+    hand_out: Any = torch.utils.dlpack.to_dlpack
+
+    def to_dlpack(tensor: Tensor) -> Any:
+        data_ptr(tensor)
+        return hand_out(tensor)
+
+    yield from everywhere(torch.utils.dlpack, "to_dlpack", to_dlpack, "torch")
     for function in (to, cuda, xpu, cpu, numpy, tolist, type_as, pin_memory, data_ptr):
         yield Name(Tensor, function.__name__, function)
     yield Name(Tensor, "type", type_)
