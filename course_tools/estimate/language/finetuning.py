@@ -251,7 +251,7 @@ class Tuning:
             yield "LoRA over 4-bit weights (QLoRA)", one
         while one.length > SHORTEST:
             one = replace(one, length=max(SHORTEST, one.length // 2))
-            yield f"{one.method} with a batch of 1 and samples of {one.length:,} tokens", one
+            yield f"4-bit weights, a batch of 1 and samples of {one.length:,} tokens", one
 
     def first_line(self, rows: Sequence[Answer], deadline: float | None) -> None:
         """Return None: the usual answer is the right one."""

@@ -512,6 +512,7 @@ def test_where_nothing_fits_a_smaller_question_is_offered_that_does(page):
 
 def test_a_free_card_is_offered_where_fewer_bits_would_fit_it(page):
     page.locator("#model").fill("Llama 3.1 8B")
+    page.locator("#length").fill("1024")
     page.locator("#take-offer").click()
     assert page.locator("#tuning").input_value() == "4-bit"
     free = page.locator("#table tr", has_text="on Colab")

@@ -154,7 +154,7 @@ def test_samples_have_a_length_that_the_answer_says_and_that_the_model_allows():
 
 
 def test_what_is_free_comes_first_where_it_carries_the_job_and_billing_where_it_is_rented():
-    short = tune(method="4-bit", card="RTX 4090", tokens=10**6)[0]
+    short = tune(method="4-bit", card="RTX 4090", tokens=10**6, length=1024)[0]
     assert short.answer.startswith("Free: a T4 on Colab takes") and "billed" in repr(short)
     long = tune(method="4-bit", card="RTX 4090", tokens=10**9)[0]
     assert long.answer.startswith("Rent the RTX 4090")
@@ -164,6 +164,8 @@ def test_what_is_free_comes_first_where_it_carries_the_job_and_billing_where_it_
 
 def test_what_fits_no_card_is_answered_with_what_would():
     text = tune("Llama 3.1 8B", "lora", batch=8)[0].answer
+    assert "fits none" in text and "With 4-bit weights, a batch of 1 and samples of 1,024" in text
+    text = tune("Llama 3.1 8B", "lora", batch=8, length=1024)[0].answer
     assert "fits none" in text and "With LoRA over 4-bit weights (QLoRA) it needs" in text
     small = tune("Llama 3.2 1B", "full", optimizer="adam8bit")[0]
     assert small.memory.needed_bytes / small.rows[0].capacity_bytes > 0.8 and not small.rows[0].fits
