@@ -100,6 +100,10 @@ def fail_sum_of_losses(device):
     total += torch.ones((), device=device)
 
 
+def fail_one_value_that_is_no_scalar(device):
+    torch.ones(3, device=device) * torch.ones(1)
+
+
 def fail_second_gpu(device):
     torch.ones(3, device="cuda:1")
 
@@ -143,6 +147,7 @@ REFUSED = {
     fail_pinning: "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned",
     fail_average: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
     fail_sum_of_losses: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
+    fail_one_value_that_is_no_scalar: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
     fail_second_gpu: "CUDA error: invalid device ordinal",
     fail_cat: f"{LEFT}, but .*tensors.*wrapper_CUDA_cat",
     fail_half_weights: "Attempting to unscale FP16 gradients",
@@ -425,6 +430,16 @@ def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
         gc.collect()
         assert torch.cuda.memory_allocated() == 0
     assert rehearsal.report.peak_bytes == (2**20,)
+
+
+def test_the_peak_belongs_to_what_is_alive_then():
+    with rehearse() as rehearsal:
+        for size in (2**20, 2**21):
+            kept = torch.ones(size // 4, device="cuda")
+            del kept
+        last = torch.ones(2**20, device="cuda")
+    assert [each.size_bytes for each in rehearsal.report.peak_by if each.size_bytes] == [2**22]
+    assert last.is_cuda and rehearsal.report.peak_bytes == (2**22,)
 
 
 def test_the_collector_of_cycles_does_not_move_a_tensor_home():
