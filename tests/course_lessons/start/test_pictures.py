@@ -19,7 +19,7 @@ def test_the_opening_picture_says_what_was_published():
     assert "128 at a time, 16-bit numbers 42 s" in alt and "16-bit numbers 7.87 s" in alt
     conditions = published_conditions()
     assert list(conditions["batch"]) == ["1", "1", "16", "128", "1,024"]
-    assert list(conditions["images/s"])[:4] == ["30.5", "98", "409", "1190"]
+    assert list(conditions["images/s"])[:4] == ["30.5", "98", "409", "1,190"]
 
 
 def timing(images_per_s: float, *warnings: str) -> Timing:
