@@ -145,7 +145,8 @@ class Answers:
                 price = amount_text(row.price.per_hour, row.price.currency)
                 lines.append(f"{row.device}: {price} per hour ({row.price.source}).")
         rented = [row.price.provider for row in estimated if row.price and row.cost]
-        lines += billing(rented, [row.device for row in estimated]) if rented else []
+        in_dollars = [row.device for row in estimated if row.price and row.price.currency == "$"]
+        lines += billing(rented, in_dollars) if rented else []
         epochs = self.epochs if getattr(self.demand, "training", False) else None
         lines += filter(None, (free_sessions(row, epochs) for row in self.free))
         return "\n".join([table, *map(wrapped, lines)])
