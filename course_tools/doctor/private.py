@@ -19,9 +19,7 @@ _NAMED = re.compile(
 )
 _KEY_BLOCK = re.compile(r"(?s)(-----BEGIN [A-Z ]*KEY-----).*?(?=-----END|\Z)")
 # Addresses that are a key as a whole: whoever has one may write there.
-_HOOK = re.compile(
-    r"(https://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)\S+"
-)
+_HOOK = re.compile(r"((?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)\S+")
 # "Bearer abc", and a user with a password in an address.
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 _IN_ADDRESS = re.compile(r"(\w+://|(?<![\w.-])(?=[\w.-]+:[^\s/@]+@))[^\s/@]+(?=@)")
