@@ -58,6 +58,7 @@ def torchrun(ranks: int, *words, cwd=None, timeout=300, **variables):
     """Run Python with these words as torchrun starts its ranks, and return how each ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    variables["TORCHELASTIC_USE_AGENT_STORE"] = None  # there is no agent: rank 0 has the store
     variables |= {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
     numbers = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)]
     started = [Program(words, cwd=cwd, env=environment(**variables, **each)) for each in numbers]
