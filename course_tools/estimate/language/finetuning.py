@@ -61,7 +61,6 @@ from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import Host, step_time
-from course_utils.tables import text_table
 from course_utils.units import format_bytes
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
@@ -275,12 +274,6 @@ class Tuning:
         sizes = self.memory.parts() | {"needed": self.memory.needed_bytes}
         parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items())
         return [f"Memory at the peak: {parts}.", finetuning_numbers()["memory_error"]]
-
-    def table(self) -> str:
-        """Return what fills the memory as a table."""
-        sizes = self.memory.parts() | {"needed": self.memory.needed_bytes}
-        rows = [(name, format_bytes(size)) for name, size in sizes.items()]
-        return text_table(("part, estimated", self.method), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON; see `Answers.to_dict`."""
