@@ -14,13 +14,7 @@ from start_python import python
 
 from course_tools.old_code import old_names
 from course_tools.old_code.explain import explain
-from course_tools.old_code.trainer_arguments import (
-    ROWS,
-    CannotTranslate,
-    known,
-    modernize,
-    removed,
-)
+from course_tools.old_code.trainer_arguments import ROWS, CannotTranslate, known, modernize, removed
 
 # the arguments of three old releases, with their defaults
 TRAINERS = json.loads(Path(__file__).with_name("old_trainers.json").read_text(encoding="utf-8"))
@@ -236,7 +230,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_anything_is_translated_or_refused(kwargs):
     try:
