@@ -32,7 +32,10 @@ MARKED = {
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
     "course_lessons/scripts": "long",
+    "course_lessons/device_speed/test_panel.py": "long",
+    "course_lessons/test_lightning_training.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
+    "course_tools/estimate/test_known_networks.py": "long",
     "course_tools/estimate/counting/test_count_work.py": "long",
     "course_lessons/evidence/test_published.py": "long",
 }

@@ -166,6 +166,7 @@ def look(line) -> tuple:
     return line.get_marker(), line.get_linestyle()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DRAWN)
 def test_no_two_lines_or_bars_differ_by_colour_alone(name, drawn):
     DRAWN[name]()
@@ -188,6 +189,7 @@ def test_no_two_lines_or_bars_differ_by_colour_alone(name, drawn):
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DRAWN)
 def test_text_in_a_picture_has_the_contrast_that_large_text_needs(name, drawn):
     DRAWN[name]()

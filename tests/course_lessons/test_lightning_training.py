@@ -25,7 +25,6 @@ def lightning_losses(epochs: int, seed: int = 42) -> tuple[list[float], AirRNN]:
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers.*")  # the data is in memory
-@pytest.mark.long
 def test_the_loss_falls_and_lightning_takes_the_same_way_there():
     plain, lightning = plain_losses(60)[0], lightning_losses(20)[0]
     assert len(plain) == 60 and plain[-1] < plain[0] / 5

@@ -220,7 +220,7 @@ def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
 
 
 def test_what_hosts_need_is_a_range_of_its_own_and_wider_upwards_in_training():
-    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
+    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(180)))
     ends = {}
     for training in (False, True):
         row = estimate(small, torch.empty(1, 8), devices=["A100"], training=training).rows[0]

@@ -192,6 +192,7 @@ class Checkpointed(nn.Sequential):
         return x
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_model_that_checkpoints_its_blocks_keeps_less(precision):
     layers = [nn.TransformerEncoderLayer(64, 4, 128, batch_first=True) for _ in range(6)]
@@ -402,6 +403,7 @@ def timm_without_fused_attention(timm):
     timm.layers.set_fused_attn(True)
 
 
+@pytest.mark.long
 def test_what_is_stored_of_the_published_trainings_is_what_is_estimated_today(
     timm_without_fused_attention,
 ):

@@ -201,6 +201,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_code_is_read_or_refused_in_a_sentence(text):
     try:
@@ -274,6 +275,7 @@ def test_code_is_never_run(tmp_path):
 ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c\r0"
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=80)
 @given(st.text() | st.text(ALPHABET))
 def test_any_text_is_explained_or_refused(text):

@@ -187,6 +187,7 @@ def test_without_lightning_the_table_of_old_arguments_answers(monkeypatch):
             cached.cache_clear()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:GPU available but not used")
 def test_no_translation_keeps_a_value_that_todays_trainer_refuses(eight_gpus):
     names = sorted(removed() - {"default_save_path"})  # a text
@@ -230,6 +231,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=80)
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_anything_is_translated_or_refused(kwargs):
