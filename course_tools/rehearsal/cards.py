@@ -474,7 +474,7 @@ def files(running: World) -> Iterator[Name]:
             return None
         running.remark(
             f"A file with tensors of {mark.device} was saved at {describe(spot(2))}\n"
-            '  Where no GPU is, torch.load needs map_location="cpu" to read it.'
+            '  Without a GPU, torch.load needs map_location="cpu" to read it.'
         )
         return str(mark.device)
 
