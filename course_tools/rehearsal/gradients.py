@@ -91,7 +91,8 @@ def _functions() -> Iterator[Name]:
 
 def _hooks() -> Iterator[Name]:
     """Yield what checks the gradients that hooks return."""
-    of_tensor, of_node = Tensor.register_hook, BackwardCFunction.register_hook
+    node: Any = BackwardCFunction
+    of_tensor, of_node = Tensor.register_hook, node.register_hook
 
     def checked(hook: Callable[..., Any]) -> Callable[..., Any]:
         name = getattr(hook, "__name__", type(hook).__name__)
