@@ -5,7 +5,6 @@ import contextlib
 import numpy as np
 import pytest
 import torch
-from course_lessons.needs import no_darts
 from torch import nn
 
 from course_tools.rehearsal import rehearse
@@ -76,8 +75,8 @@ def test_lightning_trains_to_the_cpus_weights_and_in_sixteen_bits_close_to_them(
     assert not same(mixed, plain)
 
 
-@pytest.mark.skipif(no_darts() is not None, reason=str(no_darts()))
 def test_darts_trains_to_the_cpus_weights_and_forecasts(tmp_path):
+    pytest.importorskip("darts")
     from darts import TimeSeries
     from darts.models import NBEATSModel
 
