@@ -10,7 +10,7 @@ from torch import nn
 from course_tools.rehearsal import rehearse
 
 # Of Lightning and Darts: workers, empty lists of validation sets, and pinned memory on a CPU.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 QUIET = {
     "logger": False,
     "enable_checkpointing": False,
@@ -65,6 +65,7 @@ def with_lightning(kind, folder, precision):
         return weights_of(training), training.seen, trainer
 
 
+@pytest.mark.slow
 def test_lightning_trains_to_the_cpus_weights_and_in_sixteen_bits_close_to_them(tmp_path):
     plain, _, _ = with_lightning("cpu", tmp_path, "32-true")
     found, seen, _ = with_lightning("gpu", tmp_path, "32-true")
@@ -75,6 +76,7 @@ def test_lightning_trains_to_the_cpus_weights_and_in_sixteen_bits_close_to_them(
     assert not same(mixed, plain)
 
 
+@pytest.mark.slow
 def test_darts_trains_to_the_cpus_weights_and_forecasts(tmp_path):
     pytest.importorskip("darts")
     from darts import TimeSeries
@@ -104,6 +106,7 @@ def test_darts_trains_to_the_cpus_weights_and_forecasts(tmp_path):
     assert same(found[1], plain[1]) and np.array_equal(found[2], plain[2])
 
 
+@pytest.mark.slow
 def test_the_trainer_of_transformers_trains_to_the_cpus_weights(tmp_path, transformers):
     pytest.importorskip("accelerate")
     config = transformers.BertConfig(
