@@ -102,6 +102,31 @@ def test_two_pretended_gpus_train_as_two_ranks_on_the_cpu(runner, script):
     assert all(torch.equal(weight, weights[name]) for name, weight in runner.weights().items())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", ["1", "2"])
+def test_lightning_on_pretended_gpus_trains_to_the_weights_of_the_cpu(runner, devices):
+    def train(kind, *command):
+        words = [*command, FOLDER / "train_lightning.py", *SMALL, "--epochs", "1"]
+        words += ["--accelerator", kind, "--devices", devices, "--checkpoint", f"{kind}.ckpt"]
+        done = python(*words, cwd=runner.folder, **runner.variables)
+        assert not done.returncode, done.stderr
+        saved = torch.load(runner.folder / f"{kind}.ckpt", map_location="cpu")["state_dict"]
+        return losses(done.stdout), saved, done.stderr
+
+    printed, weights, _ = train("cpu")
+    found, rehearsed, report = train("gpu", *REHEARSAL, "--gpus", devices)
+    assert found == printed and "Nothing ran on the GPU" not in report
+    assert all(torch.equal(rehearsed[name], weight) for name, weight in weights.items())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("needs_xla")
+def test_a_rehearsal_gives_the_script_for_xla_no_all_clear(runner):
+    words = [*REHEARSAL, FOLDER / "train_xla.py", *SMALL, "--epochs", "1"]
+    done = python(*words, cwd=runner.folder, **runner.variables)
+    assert "Nothing ran on the GPU" in done.stderr, done.stderr
+
+
 @pytest.mark.process
 @pytest.mark.usefixtures("needs_xla")
 def test_several_xla_devices_compute_what_the_cpu_does(runner, plain):
