@@ -112,13 +112,7 @@ def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, noteb
     opening = notebook.cells[0]
     assert opening.cell_type == "markdown"
     assert re.match(rf"# {int(lesson.name[:2])}\. ", opening.source)
-    for part in (
-        "**The question:**",
-        "**You need**",
-        "**Time:**",
-        "**Hardware:**",
-        "CPU",
-    ):
+    for part in ("**The question:**", "**You need**", "**Time:**", "**Hardware:**", "CPU"):
         assert part in opening.source, part
     goals = re.findall(r"^- ", opening.source, re.MULTILINE)
     assert 1 <= len(goals) <= 3

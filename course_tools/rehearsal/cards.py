@@ -132,6 +132,8 @@ def names(running: World) -> Iterator[Name]:
     yield Name(torch, "Event", Event)
     yield Name(Tensor, "record_stream", lambda tensor, stream: None)
     yield Name(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    # A program may allow only kernels of attention that the CPU lacks.
+    yield Name(torch._C, "_set_sdp_use_math", lambda enabled: None)
     yield from data_parallel(running)
     yield from sixteen_bits(running)
     yield from files(running)
