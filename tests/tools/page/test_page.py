@@ -486,7 +486,7 @@ def test_a_wrong_number_is_named_beside_its_field_and_the_last_answer_stays(page
         ("unet", "Stable Diffusion 1.5 U-Net, 512 x 512"),
         ("flux", "Stable Diffusion 1.5 U-Net, 512 x 512"),
         ("sdxl", "Stable Diffusion XL U-Net (SDXL), 1024 x 1024"),
-        ("stabilityai/stable-diffusion-xl-base-1.0", "Stable Diffusion XL U-Net (SDXL), 1024 x 1024"),
+        ("stabilityai/stable-diffusion-xl-base", "Stable Diffusion XL U-Net (SDXL), 1024 x 1024"),
         ("openai/whisper-large-v3", "Whisper large-v3, 30 s of speech"),
         ("mask rcnn", "Mask R-CNN, ResNet-50-FPN, 800 x 800"),
     ],
@@ -505,9 +505,10 @@ def test_a_model_that_is_not_listed_leads_to_ones_own(page):
     assert page.locator("#job").text_content().startswith("wide_resnet50_2 (224)")
 
 
-# Millions of weights, and 10^9 multiply-adds of a forward pass, as others published them: Podell and
-# others (2023, table 1); Peebles and Xie (2023, table 4), whose blocks share what diffusers gives to
-# each; torchvision's list of weights; OpenAI's table of Whisper's models; OpenVINO's list of models.
+# Millions of weights, and 10^9 multiply-adds of a forward pass, as others published them: Podell
+# and others (2023, table 1); Peebles and Xie (2023, table 4), whose blocks share what diffusers
+# gives to each; torchvision's list of weights; OpenAI's table of Whisper's models; OpenVINO's list
+# of models.
 PUBLISHED = {
     "Stable Diffusion 1.5 U-Net, 512 x 512": (860, None),
     "Stable Diffusion XL U-Net (SDXL), 1024 x 1024": (2600, None),
