@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from start_python import python
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explain import Explanation, explain
