@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import stat
 import sys
 import time
 import warnings
@@ -109,6 +110,14 @@ def new_file(path):
     return name
 
 
+def refuse_file_of_others(path):
+    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
+    folder = os.stat(os.path.dirname(os.path.realpath(path)))
+    owners = {0, folder.st_uid, os.stat(path).st_uid}
+    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
+        raise PermissionError("it belongs to another user, in a sticky folder")
+
+
 class Epochs(pl.Callback):
     """Print a line for each, and let a resumed run draw the numbers of an unbroken one."""
 
@@ -140,7 +149,7 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
         try:
             torch.save(checkpoint, new)
             os.replace(new, os.path.realpath(path))
-        except RuntimeError as error:  # what torch raises when the disk is full
+        except (OSError, RuntimeError) as error:  # the second by torch: a full disk
             sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
         finally:
             if os.path.exists(new):
@@ -186,6 +195,7 @@ def main():
         os.remove(new_file(args.checkpoint))  # fails here and not after the first epoch
         if there:
             open(args.checkpoint, "r+b").close()
+            refuse_file_of_others(args.checkpoint)
     except (OSError, ValueError) as error:
         why = f"cannot be written: {error}. Choose another."
         sys.exit(f"--checkpoint {args.checkpoint!r} {why}")

@@ -426,9 +426,11 @@ def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
         assert batch == 2**18 and torch.cuda.memory_allocated() == 2**20
         with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 1\.00 MiB"):
             rows * 2
+        assert torch.cuda.mem_get_info() == (0, 2**20)  # what is free now, and all
         del rows
         gc.collect()
         assert torch.cuda.memory_allocated() == 0
+        assert torch.cuda.mem_get_info() == (2**20, 2**20)
     assert rehearsal.report.peak_bytes == (2**20,)
 
 
@@ -491,6 +493,10 @@ def test_a_checkpoint_remembers_where_its_tensors_were(tmp_path):
     with pytest.raises(RuntimeError, match="deserialize object on a CUDA device"):
         torch.load(tmp_path / "one.pt")
     assert any("map_location" in each for each in rehearsal.report.remarks)
+    with rehearse(gpus=2):
+        torch.save(torch.ones(2, device="cuda:1"), tmp_path / "second.pt")
+    with rehearse(), pytest.raises(RuntimeError, match="deserialize object on CUDA device 1 but"):
+        torch.load(tmp_path / "second.pt")
 
 
 def test_float64_is_refused_on_a_mac():
@@ -521,6 +527,23 @@ def test_the_report_counts_copies_waits_and_steps():
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+def test_a_copy_into_a_tensor_counts_its_bytes_as_that_of_a_tensor_does():
+    with rehearse() as rehearsal:
+        batch = torch.ones(1000, dtype=torch.float64)
+        there = torch.empty(1000, dtype=torch.float64, device="cuda")
+        there.copy_(batch)
+        batch.copy_(there)
+    copied = {line.what: line.size_bytes for line in rehearsal.report.copies}
+    assert copied == {"to the GPU, from pageable memory": 8000, "to the CPU": 8000}
+
+
+def test_the_time_between_two_events_is_in_milliseconds():
+    with rehearse():
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.time_s, end.time_s = 2.0, 2.25
+        assert start.elapsed_time(end) == 250  # torch.cuda.Event: "time elapsed in milliseconds"
 
 
 def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
