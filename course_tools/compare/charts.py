@@ -110,7 +110,8 @@ def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
             ticks.append(size)
     axes.set_xticks(ticks, [f"{x:,}" if x < 1e5 else format_count(x) for x in ticks])
     low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 100 * low else (1, 2, 5)))
+    digits = (1,) if high > 100 * low else (1, 2, 5) if high > 10 * low else (1, 2, 3, 4, 6)
+    axes.yaxis.set_major_locator(LogLocator(subs=digits))
     axes.yaxis.set_major_formatter(
         FuncFormatter(lambda y, _: format_count(y) if y >= 1 else f"{y:g}")
     )

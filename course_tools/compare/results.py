@@ -99,6 +99,8 @@ class Result:
         doubtful = [one for one in shown if one.warnings]
         if 2 * len(doubtful) >= len(shown):
             return "Not sure: half the points are unreliable"
+        if any(one.size == self.sizes[-1] for one in doubtful):
+            return f"Not sure: a point at {self.sizes[-1]:,} is unreliable"
         wins_from = [self._wins_from(winner, rival) for rival in rivals]
         size = max(wins_from)
         if size == math.inf:
@@ -113,13 +115,17 @@ class Result:
         return last.size, last.rate
 
     def _wins_from(self, winner: str, rival: str) -> float:
-        """Return the smallest size from which on the winner is faster, or infinity."""
-        rounds_s = {one.size: one.rounds_s for one in self.of(rival)}
+        """Return the smallest size from which on the winner is faster, or infinity. A size with an
+        unreliable point does not count as won.
+        """
+        theirs = {one.size: one for one in self.of(rival)}
         size = math.inf
         for mine in self.of(winner):
-            times = times_as_fast(mine.rounds_s, rounds_s.get(mine.size, ()))
+            other = theirs.get(mine.size)
+            times = times_as_fast(mine.rounds_s, other.rounds_s if other else ())
+            doubtful = mine.warnings or (other and other.warnings)
             # equal calls can differ by less than the precision
-            if times is None or times.interval[0] <= 1 + PRECISION:
+            if times is None or doubtful or times.interval[0] <= 1 + PRECISION:
                 size = math.inf
             elif size == math.inf:
                 size = mine.size

@@ -132,6 +132,8 @@ def names(running: World) -> Iterator[Name]:
     yield Name(torch, "Event", Event)
     yield Name(Tensor, "record_stream", lambda tensor, stream: None)
     yield Name(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    # A program may allow only kernels of attention that the CPU lacks.
+    yield Name(torch._C, "_set_sdp_use_math", lambda enabled: None)
     yield from data_parallel(running)
     yield from sixteen_bits(running)
     yield from files(running)
@@ -472,7 +474,7 @@ def files(running: World) -> Iterator[Name]:
             return None
         running.remark(
             f"A file with tensors of {mark.device} was saved at {describe(spot(2))}\n"
-            '  Where no GPU is, torch.load needs map_location="cpu" to read it.'
+            '  Without a GPU, torch.load needs map_location="cpu" to read it.'
         )
         return str(mark.device)
 

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from course_tools.rehearsal import rules
 from course_tools.rehearsal.lines import describe, frame_at, name_of, spot
@@ -17,10 +16,12 @@ from course_tools.rehearsal.where import (
     Mark,
     State,
     World,
+    count_copy,
     fake_mode,
     is_fake,
     mark_in,
     mark_of,
+    move,
     place_of,
     put,
     real_device,
@@ -54,7 +55,7 @@ class Watch(TorchDispatchMode):
         if fake or State.world is not self.running:
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):  # it runs others, which are not seen here
-            return self.together(func(*args, **kwargs), tree_leaves((args, kwargs)))
+            return func(*args, **kwargs)
         if any(wraps_others(each) for each in types):
             return NotImplemented  # a DTensor: the operations on its parts come back here
         running = self.running
@@ -82,6 +83,8 @@ class Watch(TorchDispatchMode):
         if device.type != "cpu":
             running.touch()
             running.on_gpu += 1
+            if device.type == "cuda":
+                rules.check_kernel(rule, tensors)
             if rule.waits:
                 running.saw(f"wait: {rule.waits}", place)
             elif rule.indices is not None and any(is_mask(each) for each in args[1]):
@@ -100,15 +103,6 @@ class Watch(TorchDispatchMode):
         self.mark(out, rule, asked or device, place, call, tensors)
         return out
 
-    def together(self, out: Any, given: list[Any]) -> Any:
-        """Put the results of an operation that runs others on the GPU of what it was given."""
-        places = [place_of(each) for each in given if isinstance(each, Tensor)]
-        device = next((each for each in places if each.type != "cpu"), CPU)
-        for each in tree_leaves(out):
-            if isinstance(each, Tensor) and place_of(each).type == "cpu":
-                put(each, device, spot(2))
-        return out
-
     def device_of(
         self,
         func: Any,
@@ -121,7 +115,10 @@ class Watch(TorchDispatchMode):
         """Return the device of an operation, or raise what PyTorch raises on the real one."""
         first = place_of(tensors[0])
         if rule.anywhere:
-            self.copy_between(rule, tensors, call)
+            if rule.name == "aten::set_":
+                check_storages(tensors)
+            non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+            self.copy_between(rule, tensors, non_blocking is True, call)
             return first
         if rule.lengths is not None:
             problem = rules.check_lengths(args[rule.lengths])
@@ -161,11 +158,15 @@ class Watch(TorchDispatchMode):
                 places = [(each, place_of(each)) for each in tensors]
                 device = rules.common_device(places, rule.scalars)
         if device is not None and device.type != "cpu":
-            for index in rule.changes:
-                target = args[index] if index < len(args) else None
+            for index, name in rule.changes:
+                target = args[index] if index < len(args) else kwargs.get(name)
                 if isinstance(target, Tensor) and place_of(target) != device:
                     device = None  # a scalar of the CPU may be read, but not written
                     break
+        if device is not None and device.type != "cpu":
+            for tensor, place in places:
+                if tensor.requires_grad and place.type == "cpu":
+                    bring_gradient_home(tensor)
         if device is None:
             named = named_tensors(func, args, kwargs, tensors)
             message, odd = rules.refusal(func, named, rule.scalars and not rule.changes)
@@ -196,7 +197,9 @@ class Watch(TorchDispatchMode):
                 fail("No backend type associated with device type cpu", [("tensor", left, CPU)])
         return next((each for each in places if each.type != "cpu"), CPU)
 
-    def copy_between(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> None:
+    def copy_between(
+        self, rule: rules.Rule, tensors: list[Tensor], non_blocking: bool, call: Any
+    ) -> None:
         """Count a copy into a tensor that is there already."""
         if len(tensors) < 2 or not rule.name.startswith(("aten::copy", "aten::_foreach_copy")):
             return
@@ -207,12 +210,7 @@ class Watch(TorchDispatchMode):
                 continue  # what an exchange between processes copies for itself
             if here == there or self.adopt([target, source], max(here, there, key=str), call):
                 continue
-            size = source.numel() * source.element_size()
-            if here.type == "cpu":
-                self.running.saw("to the CPU", spot(2), size)
-                self.running.saw("wait: copy to the CPU", spot(2))
-            elif there.type == "cpu":
-                self.running.saw("to the GPU, from pageable memory", spot(2), size)
+            count_copy(source, here, non_blocking)
 
     def adopt(self, tensors: Any, device: torch.device, call: Any) -> bool:
         """Give what C++ made for the call that runs the device of that call."""
@@ -271,6 +269,29 @@ class Watch(TorchDispatchMode):
 
 
 TORCH = torch.__path__[0]
+register_hook = Tensor.register_hook
+
+
+def gradient_of_the_cpu(gradient: Tensor) -> Tensor:
+    """Copy the gradient of a scalar to the CPU, as PyTorch does by itself."""
+    return move(gradient, CPU) if State.world is not None else gradient
+
+
+def bring_gradient_home(scalar: Tensor) -> None:
+    """Let a scalar of the CPU, which was used on a GPU, get its gradient on the CPU."""
+    if gradient_of_the_cpu not in (scalar._backward_hooks or {}).values():
+        register_hook(scalar, gradient_of_the_cpu)
+
+
+def check_storages(tensors: list[Tensor]) -> None:
+    """Refuse to let a tensor use the memory of one on another device."""
+    places = [place_of(each) for each in tensors]
+    if places[0] != places[-1]:
+        message = (
+            f'Attempted to set the storage of a tensor on device "{places[0]}" to a storage on '
+            f'different device "{places[-1]}".  This is no longer allowed; the devices must match.'
+        )
+        fail(message, [("source", tensors[-1], places[-1])])
 
 
 def keeps(frame: FrameType) -> bool:

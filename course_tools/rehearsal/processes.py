@@ -10,16 +10,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import is_tensor
 from torch.distributed import distributed_c10d as c10d
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from course_tools.rehearsal.lines import describe, frame_at, spot
 from course_tools.rehearsal.names import MISSING, Name, everywhere, replaced
 from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.where import World
+from course_tools.rehearsal.where import CPU, World, fake_mode, mark_of, place_of, put
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
@@ -30,6 +34,7 @@ def names(running: World) -> Iterator[Name]:
     yield from threads(running)
     yield from processes(running)
     yield from compilers(running)
+    yield from operations_on_functions(running)
     if dist.is_available():
         yield from exchange(running)
 
@@ -138,6 +143,41 @@ def compilers(running: World) -> Iterator[Name]:
 
     yield Name(torch, "compile", compile_nothing)
     yield Name(torch.jit, "script", script_nothing)
+
+
+def operations_on_functions(running: World) -> Iterator[Name]:
+    """Yield what runs the functions that torch.cond or flex_attention were given as they stand.
+
+    PyTorch would trace them for the backward pass, with fake tensors of a GPU, which autograd then
+    asks the driver for: the process ends there.
+    """
+    plain = torch._ops.HigherOrderOperator.__call__
+
+    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run_watched(*args: Any, **kwargs: Any) -> Any:
+            with Watch(running):
+                return function(*args, **kwargs)
+
+        return run_watched
+
+    def call(operation: Any, *args: Any, **kwargs: Any) -> Any:
+        kernel = operation.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+        if kernel is None or fake_mode() or torch._C._are_functorch_transforms_active():
+            return plain(operation, *args, **kwargs)
+        if operation.name().startswith("flex_attention"):
+            return kernel(*args, **kwargs)
+        places = [place_of(each) for each in tree_leaves((args, kwargs)) if is_tensor(each)]
+        device = next((each for each in places if each.type != "cpu"), CPU)
+        args, kwargs = tree_map_only(FunctionType, watched, (args, kwargs))
+        with _disable_current_modes():  # these kernels insist on that
+            out = kernel(*args, **kwargs)
+        for each in tree_leaves(out):
+            if is_tensor(each) and mark_of(each) is None:
+                put(each, device, spot(2))  # what the kernel itself has made
+        return out
+
+    yield Name(torch._ops.HigherOrderOperator, "__call__", call)
 
 
 def exchange(running: World) -> Iterator[Name]:

@@ -69,6 +69,28 @@ TYPES = {
     torch.complex64: "ComplexFloat",
     torch.complex128: "ComplexDouble",
 }
+#: PyTorch has kernels for the CPU alone
+NO_KERNEL = re.compile(
+    r"aten::(_?histogram|quantized_|_spdiags|to_mkldnn)|_quantized::|\w*prepacked::"
+    r"|(quantized|sparse)::\w+_dynamic"
+)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+#: what CUDA's kernel is called in its message, and the types of numbers that it lacks
+LACKS = {
+    "aten::mm": ("addmm_cuda", INTEGERS),
+    "aten::addmm": ("addmm_cuda", INTEGERS),
+    "aten::bmm": ("baddbmm_cuda", INTEGERS),
+    "aten::baddbmm": ("baddbmm_cuda", INTEGERS),
+    "aten::mv": ("addmv_impl_cuda", INTEGERS),
+    "aten::addmv": ("addmv_impl_cuda", INTEGERS),
+    "aten::dot": ("dot", INTEGERS),
+    "aten::vdot": ("vdot", INTEGERS),
+    "aten::max_pool2d_with_indices": ("max_pool2d_with_indices_out_cuda_frame", INTEGERS),
+    "aten::max_pool3d_with_indices": ("max_pool3d_with_indices_out_frame", INTEGERS),
+    "aten::avg_pool2d": ("avg_pool2d_out_cuda_frame", (torch.int64,)),
+    "aten::upsample_bilinear2d": ("upsample_bilinear2d_out_frame", (torch.uint8,)),
+    "aten::upsample_bicubic2d": ("upsample_bicubic2d_out_frame", (torch.uint8,)),
+}
 #: run in float32 and rounded, because CPUs take many times as long in float16
 SLOW = {"aten::convolution", "aten::convolution_backward"}
 #: how the names of PyTorch's own operations begin
@@ -108,9 +130,11 @@ class Rule:
     waits: str
     makes: bool  #: takes no tensor
     slow: bool  #: on a CPU in float16
+    absent: str  #: its name in full, if there is no kernel for a GPU
+    lacks: tuple[str, tuple[torch.dtype, ...]]  #: types of numbers, and who lacks them
     unsafe: bool  #: refused where autocast is on
     foreign: bool  #: of another package, or the program's own
-    changes: tuple[int, ...]  #: positions of arguments that are written to
+    changes: tuple[tuple[int, str], ...]  #: positions and names of what is written to
     cpu_results: tuple[int, ...]
 
 
@@ -120,7 +144,11 @@ def rule_of(func: Any) -> Rule:
     schema = func._schema
     name, overload = schema.name, schema.overload_name
     arguments = schema.arguments
-    writes = [arg.alias_info is not None and arg.alias_info.is_write for arg in arguments]
+    written = [
+        (index, each.name)
+        for index, each in enumerate(arguments)
+        if each.alias_info is not None and each.alias_info.is_write
+    ]
     takes = any("Tensor" in str(arg.type) for arg in arguments)
     return Rule(
         name=name,
@@ -133,9 +161,11 @@ def rule_of(func: Any) -> Rule:
         waits=WAITS.get(name, ""),
         makes=not takes,
         slow=name in SLOW,
+        absent=f"{name}.{overload}".strip(".") if NO_KERNEL.match(name) else "",
+        lacks=LACKS.get(name, ("", ())),
         unsafe=name == "aten::binary_cross_entropy",
         foreign=not schema.name.startswith(PYTORCHS),
-        changes=tuple(index for index, write in enumerate(writes) if write),
+        changes=tuple(written),
         cpu_results=RESULTS_ON_CPU.get(name, ()),
     )
 
@@ -271,6 +301,20 @@ def check_lengths(lengths: Tensor) -> str:
         "'lengths' argument should be a 1D CPU int64 tensor, but got "
         f"{lengths.dim()}D {device} {TYPES.get(lengths.dtype)} tensor"
     )
+
+
+def check_kernel(rule: Rule, tensors: list[Tensor]) -> None:
+    """Raise what PyTorch raises where CUDA has no kernel, or none for this type of numbers."""
+    if rule.absent:
+        raise NotImplementedError(
+            f"Could not run '{rule.absent}' with arguments from the 'CUDA' backend. This could be "
+            "because the operator doesn't exist for this backend, or was omitted during the "
+            "selective/custom build process (if using custom build)."
+        )
+    kernel, types = rule.lacks
+    for tensor in tensors:
+        if tensor.dtype in types:
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[tensor.dtype]}'")
 
 
 def check_generator(generator: Any, device: torch.device) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx import Proxy
 from torch.utils import _device
 
 from course_tools.rehearsal.lines import spot
@@ -364,6 +365,14 @@ def _makers() -> Iterator[Name]:
     yield Name(torch, "from_numpy", _made_here(torch.from_numpy))
     yield Name(torch, "from_dlpack", _made_here(torch.from_dlpack))
     yield Name(torch, "normal", _made_on(torch.normal))
+    choose: Any = torch.set_default_tensor_type
+
+    def set_default_tensor_type(kind: Any) -> None:
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+        choose(f"torch.{name.rpartition('.')[2]}")
+        torch.set_default_device("cuda" if name.startswith("torch.cuda.") else None)
+
+    yield Name(torch, "set_default_tensor_type", set_default_tensor_type)
 
 
 def _run(function: Callable[..., Any], args: Any, kwargs: Any, device: torch.device = CPU) -> Any:
@@ -382,7 +391,7 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
-        if fake_mode():
+        if fake_mode() or is_traced(args, kwargs):
             return function(*args, **kwargs)
         running = world()
         if positional and len(args) > 2:
@@ -451,7 +460,7 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def make(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if fake_mode():
+        if fake_mode() or is_traced((tensor, *args), kwargs):
             return function(tensor, *args, **kwargs)
         asked = kwargs.pop("device", None)
         kwargs.pop("pin_memory", None)
@@ -465,6 +474,11 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
         return put(_run(function, (tensor, *args), kwargs, device), device, spot(2))
 
     return make
+
+
+def is_traced(args: Any, kwargs: dict[str, Any]) -> bool:
+    """Tell whether torch.fx is writing down what a program does, and nothing has values."""
+    return any(isinstance(each, Proxy) for each in (*args, *kwargs.values()))
 
 
 def is_meta(device: Any) -> bool:

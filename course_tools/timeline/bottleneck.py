@@ -291,7 +291,7 @@ def _advise_launches(seen: LoopRecord) -> str:
             f"read values such as loss.item() once per epoch and not in every step: for {share:.0%}"
             " of it the host waits for one, and has launched nothing when the device is ready."
         )
-    if on_cpu and seen.reads >= MANY_READS * seen.operations:
+    if on_cpu and seen.reads > MANY_READS * seen.operations:
         return (
             f"{seen.reads:.0f} of the step's calls read a single value (.item(), float(x), "
             "if x > 0): compute with the whole tensor, and read once."

@@ -120,6 +120,8 @@ def record_of(trace: Trace) -> LoopRecord:
             "a schedule, such as profile(schedule=torch.profiler.schedule(wait=5, warmup=2, "
             "active=10)), without which it marks none."
         )
+    if len(steps) > 1 and not any(_begins_in(event, steps[-1]) for event in events):
+        steps = steps[:-1]  # what lies between the last `profiler.step()` and `profiler.stop()`
     start, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
     inside = [event for event in events if event["ts"] < end and event["ts"] + event["dur"] > start]
     fetches = [event for event in inside if event["name"].startswith(LOADER)]
@@ -325,6 +327,12 @@ def _own_seconds(events: Iterable[Event]) -> list[tuple[Span, float]]:
             callers.append(span)
         found += own.items()
     return sorted(found, key=lambda item: item[0].start_s)
+
+
+def _begins_in(event: Event, step: Event) -> bool:
+    """Say whether PyTorch or the driver did something, and began it in this step."""
+    called = event["cat"] in ("cpu_op", *DRIVER)
+    return called and step["ts"] <= event["ts"] < step["ts"] + step["dur"]
 
 
 def _lies_in(span: Span, block: Span) -> bool:

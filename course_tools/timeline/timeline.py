@@ -91,9 +91,9 @@ class Timeline:
         """Seconds from the first event to the end of the last."""
         return max((lane.end_s for lane in self.lanes), default=0.0)
 
-    def plot(self, title: str = "What happened when") -> Picture:
-        """Return a picture of the lanes. The title has 45 characters at most."""
-        return draw_runs({"one run": self.lanes}, title)
+    def plot(self) -> Picture:
+        """Return a picture of the lanes."""
+        return draw_runs({"one run": self.lanes}, "What happened when")
 
     def __repr__(self) -> str:
         return in_words(self.lanes, self.end_s)
@@ -159,7 +159,7 @@ def _place(
     category, tid, work = event.get("cat"), event.get("tid"), work_of(event)
     if work:
         kind = LANE_OF_WORK[work]
-        stream = f"stream {str(tid).removeprefix('stream ')}"
+        stream = f"stream {tid}"
         name = {"copies": "copies", "exchange": "NCCL"}.get(kind, stream)
         # the profiler gives each GPU a process whose number is the GPU's
         return kind, f"GPU {event['pid']} {name}" if several_gpus else name, None

@@ -13,20 +13,20 @@ def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():
     before = model.weight.clone()
     loader = [(torch.ones(4, 3), torch.zeros(4, dtype=torch.long))]
     found = time_step(model, loader, nn.functional.cross_entropy, max_s=0.05)
-    assert found.seconds["CPU, fp32"] > 0
+    assert found.seconds["CPU, 32 bits"] > 0
     assert torch.equal(model.weight, before)
 
 
 @pytest.mark.parametrize(
     ("gpu_s", "verdict"),
     [
-        (0.01, "X, fp32 is 10.0 times as fast as the CPU: move"),
+        (0.01, "X, 32 bits is 10.0 times as fast as the CPU: move"),
         (0.08, "hardly worth it"),
         (0.2, "The CPU is faster, 2.0 times"),
     ],
 )
 def test_the_verdict_follows_from_the_times(gpu_s, verdict):
-    times = StepTimes({"CPU, fp32": 0.1, "X, fp32": gpu_s, "X, 16 bits": 2 * gpu_s})
+    times = StepTimes({"CPU, 32 bits": 0.1, "X, 32 bits": gpu_s, "X, 16 bits": 2 * gpu_s})
     assert verdict in times.verdict
     assert times.verdict in repr(times)
 
@@ -46,13 +46,13 @@ def test_the_16_bits_are_those_that_the_tensor_cores_multiply(card, capability, 
 
 def test_without_a_gpu_the_verdict_is_an_estimate_for_the_free_card_with_its_interval():
     half = EstimatedStep("T4, 16 bits", 0.002, 0.005, "memory")
-    whole = EstimatedStep("T4, fp32", 0.004, 0.01, "memory")
-    other = EstimatedStep("A100 80GB, fp32", 0.001, 0.002, "launches")
-    times = StepTimes({"CPU, fp32": 0.1}, (whole, half, other))
+    whole = EstimatedStep("T4, 32 bits", 0.004, 0.01, "memory")
+    other = EstimatedStep("A100 80GB, 32 bits", 0.001, 0.002, "launches")
+    times = StepTimes({"CPU, 32 bits": 0.1}, (whole, half, other))
     assert "no GPU here. Estimated: T4, 16 bits would be 20 to 50 times" in times.verdict
-    assert "T4, fp32           estimated  4 ms to 10 ms" in repr(times)
+    assert "T4, 32 bits         estimated  4 ms to 10 ms" in repr(times)
     assert "50 to 100" in repr(times) and "e+" not in repr(times)
-    small = StepTimes({"CPU, fp32": 0.004}, (whole,))
+    small = StepTimes({"CPU, 32 bits": 0.004}, (whole,))
     assert "0.4 to 1 times as fast as this CPU, so it may hardly be worth it" in small.verdict
 
 
@@ -60,14 +60,14 @@ def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
     model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 10))
     loader = [(torch.ones(32, 64), torch.zeros(32, dtype=torch.long))]
     found = time_step(model, loader, nn.functional.cross_entropy, max_s=0.05)
-    names = ["T4, fp32", "T4, 16 bits", "A100 80GB, fp32", "A100 80GB, 16 bits"]
+    names = ["T4, 32 bits", "T4, 16 bits", "A100 80GB, 32 bits", "A100 80GB, 16 bits"]
     assert [one.name for one in found.estimates] == names
     answer = estimate(
         model,
         loader[0][0],
         loss=lambda scores: nn.functional.cross_entropy(scores, loader[0][1]),
         devices=["T4"],
-        precision="fp32",
+        precision="default",
         samples=32 * 3600,  # 3,600 steps, so that a second of a step is an hour of the job
     )
     first = found.estimates[0]
@@ -76,8 +76,8 @@ def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
 
 def test_a_time_that_was_disturbed_says_so_first_and_gives_no_factor():
     card = EstimatedStep("T4, 16 bits", 0.002, 0.005, "memory")
-    doubt = "CPU, fp32: The machine was busy."
-    times = StepTimes({"CPU, fp32": 0.1}, (card,), doubts=(doubt,))
+    doubt = "CPU, 32 bits: The machine was busy."
+    times = StepTimes({"CPU, 32 bits": 0.1}, (card,), doubts=(doubt,))
     shown = repr(times)
     assert shown.startswith(times.verdict) and "run this cell again" in times.verdict
     assert doubt in shown and "100 ms" in shown and "2 ms to 5 ms" in shown
@@ -91,5 +91,5 @@ def test_a_model_that_cannot_be_counted_is_measured_without_an_estimate():
 
     loader = [(torch.ones(4, 3), torch.zeros(4, dtype=torch.long))]
     found = time_step(Asks(3, 2), loader, nn.functional.cross_entropy, max_s=0.05)
-    assert not found.estimates and found.seconds["CPU, fp32"] > 0
+    assert not found.estimates and found.seconds["CPU, 32 bits"] > 0
     assert "run this cell on one. No estimate: " in found.verdict

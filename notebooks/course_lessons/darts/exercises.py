@@ -55,8 +55,8 @@ def choice(answer: Any) -> Mistakes:
     solution="""
         my_stride = 5
     """,
-    right="5 divides neither 24 nor 168, so the windows begin at every hour of the week. A stride "
-    "still leaves windows out, so check the error on days that you held back.",
+    right="Your stride and 168 have no common divisor, so the windows begin at every hour of the "
+    "week. A stride still leaves windows out, so check the error on days that you held back.",
 )
 def stride(answer: Any) -> Mistakes:
     """Choose a `stride` of at least 5 for hourly data with a day and a week in them."""

@@ -7,7 +7,15 @@ from typing import Any
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from course_tools.figures import AMBER, LOOKS, MUTED, Picture, lecture_axes, picture
+from course_tools.figures import (
+    AMBER,
+    LOOKS,
+    MUTED,
+    Picture,
+    label_text,
+    lecture_axes,
+    picture,
+)
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 
@@ -77,9 +85,8 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
             and the most that the network takes on the GPU.
         gpu: the name of the GPU.
     """
-    low, high = gains(next(iter(steps.values())))
-    first = next(iter(steps))
-    title = f"{first}: {gpu} {times_text(low)} to {times_text(high)} times as fast"
+    found = ", ".join(f"{name} {_decision(step)}" for name, step in steps.items())
+    title = label_text(f"{gpu}: {found}", 45)
     axes = lecture_axes(title, "time per step, in % of this CPU's step")
     names, said = [], []
     for number, (name, step) in enumerate(steps.items()):
@@ -94,15 +101,16 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
         names += [f"{name}, CPU", gpu]
         low, high = gains(step)
         factor = f"{times_text(low)} to {times_text(high)} times"
-        said.append(f"{name}: {factor}, {around:.0f} % of the step stay on the CPU")
+        said.append(f"{name}: {factor}, {around:.0f} % of the step stays on the CPU")
     ticks = [-3 * number - below for number in range(len(steps)) for below in (0, 1)]
     axes.set(yticks=ticks, yticklabels=names)
+    axes.axvline(100, color=MUTED, linestyle=":")
     axes.legend(
         handles=[
             Patch(color=AMBER, label="stays on the CPU"),
             Patch(color=CPU, label="network, measured"),
             Patch(color=GPU, label="network, least (estimated)"),
-            Patch(facecolor="none", edgecolor=GPU, hatch="//", label="up to the most"),
+            Patch(facecolor="none", edgecolor=GPU, hatch="//", label="network, up to the most"),
         ],
         loc="upper center",
         bbox_to_anchor=(0.4, -0.15),
@@ -110,6 +118,12 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
         frameon=False,
     )
     return picture(axes, f"How many times as fast a step is with a {gpu}. {'; '.join(said)}.")
+
+
+def _decision(step: tuple[float, float, float, float]) -> str:
+    """Say whether a step is faster with a GPU, at both ends of its interval."""
+    low, high = gains(step)
+    return "faster" if low > 1 else "slower" if high < 1 else "unclear"
 
 
 def gains(step: tuple[float, float, float, float]) -> tuple[float, float]:

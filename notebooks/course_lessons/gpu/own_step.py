@@ -14,7 +14,8 @@ from course_utils.timing import time_call
 from course_utils.units import format_seconds
 
 CARDS = ("T4", "A100")  # the free card of Colab and Kaggle, and a faster one
-BITS = {"fp32": "fp32", "16 bits": "amp"}  # as the table and as `estimate` calls them
+# As the table calls them, and as `estimate` does: PyTorch takes tf32 for convolutions in 32 bits.
+BITS = {"32 bits": "default", "16 bits": "amp"}
 HEADER = ("one training step", "", "time", "times this CPU", "bottleneck")
 AGAIN = "Busy machine: run this cell again. What was measured is unreliable, so there is no factor."
 GAIN = 1.5  # below it, what a GPU saves is hardly worth the change
@@ -124,9 +125,10 @@ def time_step(
         max_s: seconds to spend on each measurement, about.
     """
     best = pick_device()
-    ways: dict[str, tuple[Device, torch.dtype | None]] = {"CPU, fp32": (pick_device("cpu"), None)}
+    ways: dict[str, tuple[Device, torch.dtype | None]]
+    ways = {"CPU, 32 bits": (pick_device("cpu"), None)}
     if best.kind in ("cuda", "mps", "xpu"):
-        ways[f"{best.name}, fp32"] = best, None
+        ways[f"{best.name}, 32 bits"] = best, None
     if best.kind == "cuda":
         half = fast_half(torch.cuda.get_device_capability(best.torch_device))
         ways[f"{best.name}, 16 bits"] = best, half

@@ -101,7 +101,7 @@ CHOICES = ("second card", "more work")
 @exercise(
     "`scaling(count_work(model, batch), card, link=link, counts=(1, 2))`, as in section 3, where "
     "a T4 gets `precision='fp16'`. Its `speedups` hold what two cards bring.",
-    f"Where `found.speedups[1]` is {WORTH} or more, it is a second card. Below that, or where "
+    f"Where `found.speedups[1]` is {WORTH} or more, rent the second card. Below that, or where "
     "`found.limit` is 'launches', first give each card more work.",
     solution=f"""
         work = count_work(ResNet50(), torch.rand(64, 3, 224, 224))
@@ -109,7 +109,7 @@ CHOICES = ("second card", "more work")
         worth = found.speedups[1] >= {WORTH} and found.limit != "launches"
         my_plan = found, "second card" if worth else "more work"
     """,
-    right="Which batch, or which link, would turn your decision round? Before you pay for a month, "
+    right="Which batch, or which link, would reverse your decision? Before you pay for a month, "
     "rent two cards for ten minutes and time both.",
 )
 def second_card(answer: Any) -> Mistakes:

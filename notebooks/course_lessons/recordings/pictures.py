@@ -35,7 +35,8 @@ def draw_workers() -> Picture:
 def draw_launches() -> Picture:
     """Draw three milliseconds of ResNet-50 on an A100 whose host is too slow for it."""
     recording = load("a100_launches")
-    return _draw(f"An A100 that is {_busy(recording)} busy", {"3 ms of a step": recording})
+    title = f"Launched too slowly: this A100 is {_busy(recording)} busy"
+    return _draw(title, {"part of a step": recording})
 
 
 def memory_over_time() -> tuple[list[float], dict[str, list[float]]]:

@@ -42,7 +42,7 @@ def load_data(limit):
     return random_split(data, [len(data) - held_out, held_out], seed)
 
 
-# Makes a list of samples a batch (inputs, targets). Write your own to pad sentences.
+# Turns a list of samples into a batch (inputs, targets). Write your own to pad sentences.
 collate = torch.utils.data.default_collate
 
 
@@ -82,7 +82,7 @@ def validate(outputs, targets, count):
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-            raise ValueError("compressed")  # torch does not: this could fill the memory
+            raise ValueError("compressed")  # torch.load would fill the memory with it
     state = torch.load(path, map_location="cpu", weights_only=True)  # any device
     if not state.keys() >= {"epochs", "network", "best", "optimizer", "scheduler"}:
         raise ValueError("a part is missing")
@@ -134,7 +134,7 @@ def save_checkpoint(state, path):
         torch.save(state, new)
         if state["epochs"] == 1:  # a new run, which has come this far
             keep_last(path)
-        os.replace(new, os.path.realpath(path))  # whole or not at all
+        os.replace(new, os.path.realpath(path))  # whole or not at all, on a local disk
     except RuntimeError as error:  # what torch raises when the disk is full
         sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:
@@ -149,7 +149,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
-    parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
+    parser.add_argument("--images", type=int, default=50_000, help="use at most this many")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     has_gpu = torch.accelerator.is_available()
@@ -194,7 +194,7 @@ def main():
         "num_workers": args.workers,
         "persistent_workers": args.workers > 0,
         "pin_memory": on_cuda,  # which makes non_blocking copies safe, and faster
-        "generator": torch.Generator(),  # apart from the one of dropout
+        "generator": torch.Generator(),  # separate from dropout
     }
     train_loader = DataLoader(train, sampler=sampler, drop_last=True, **config)
     valid_loader = DataLoader(valid, **config)
@@ -220,7 +220,7 @@ def main():
                 loss = compute_loss(network(inputs), targets)
             optimizer.zero_grad()
             scaler.scale(loss).backward()
-            scaler.unscale_(optimizer)  # the limit is for the gradients as they are
+            scaler.unscale_(optimizer)  # clip the true gradients, not the scaled ones
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             scaler.step(optimizer)
             scaler.update()

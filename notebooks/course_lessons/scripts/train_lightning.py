@@ -47,7 +47,7 @@ def load_data(limit):
     return random_split(data, [len(data) - held_out, held_out], seed)
 
 
-# Makes a list of samples a batch (inputs, targets). Write your own to pad sentences.
+# Turns a list of samples into a batch (inputs, targets). Write your own to pad sentences.
 collate = torch.utils.data.default_collate
 
 
@@ -147,7 +147,7 @@ class Epochs(pl.Callback):
 
 
 class Checkpoints(pl.plugins.TorchCheckpointIO):
-    """Write whole files or none, on any file system, and run no code when they are read."""
+    """Write whole files or none, on a local disk, and run no code when they are read."""
 
     def save_checkpoint(self, checkpoint, path, storage_options=None):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
-    parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
+    parser.add_argument("--images", type=int, default=50_000, help="use at most this many")
     parser.add_argument("--checkpoint", default="checkpoint.ckpt")
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     parser.add_argument("--accelerator", default="auto")

@@ -48,7 +48,7 @@ def load_data(limit):
     return random_split(data, [len(data) - held_out, held_out], seed)
 
 
-# Makes a list of samples a batch (inputs, targets). Write your own to pad sentences.
+# Turns a list of samples into a batch (inputs, targets). Write your own to pad sentences.
 collate = torch.utils.data.default_collate
 
 
@@ -95,7 +95,7 @@ def validate(outputs, targets, count):
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-            raise ValueError("compressed")  # torch does not: this could fill the memory
+            raise ValueError("compressed")  # torch.load would fill the memory with it
     state = torch.load(path, map_location="cpu", weights_only=True)  # any device
     if not state.keys() >= {"epochs", "network", "best", "optimizer", "scheduler"}:
         raise ValueError("a part is missing")
@@ -147,7 +147,7 @@ def save_checkpoint(state, path):
         xm.save(state, new)
         if state["epochs"] == 1:  # a new run, which has come this far
             keep_last(path)
-        os.replace(new, os.path.realpath(path))  # whole or not at all
+        os.replace(new, os.path.realpath(path))  # whole or not at all, on a local disk
     except RuntimeError as error:  # what torch raises when the disk is full
         sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
-    parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
+    parser.add_argument("--images", type=int, default=50_000, help="use at most this many")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     parser.add_argument("--bits", type=int, choices=(16, 32), help="16 by default on a TPU")

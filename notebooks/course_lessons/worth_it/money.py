@@ -124,7 +124,7 @@ def _title(found: Answers) -> str:
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")
-    whole = f"{reason} that meets the deadline: "
+    whole = f"{reason} that is surely in time: "
     short = len(whole + row.name) > LONGEST_TITLE
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 

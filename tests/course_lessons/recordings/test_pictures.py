@@ -8,7 +8,7 @@ from course_lessons.recordings import pictures
         (pictures.draw_copy_and_work, "Part of a step, recorded on V100"),
         (pictures.draw_idle_gpu, "GPU: busy for 66%"),
         (pictures.draw_workers, "four workers, recorded on V100"),
-        (pictures.draw_launches, "3 ms of a step, recorded on A100"),
+        (pictures.draw_launches, "part of a step, recorded on A100"),
         (pictures.draw_memory, "At the peak: parameters 0.10 GB"),
     ],
 )

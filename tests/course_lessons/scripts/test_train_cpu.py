@@ -83,6 +83,10 @@ def train(request, tmp_path):
     return run
 
 
+def test_fewer_images_than_a_batch_are_one_batch(train):
+    assert "epoch 1 " in train("--epochs", 1, "--batch", 100)
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

@@ -121,9 +121,8 @@ def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
     (tmp_path / "model_of_mine.py").write_text(text)
     asked = f"{tmp_path / 'model_of_mine.py'}:make", "--input", "8", "--devices", "T4"
     assert main(asked) == 0 and "T4" in capsys.readouterr().out
-    assert main([f"{tmp_path / 'absent.py'}:make"]) == 2 and "there is no file" in one_line(
-        capsys.readouterr().err
-    )
+    assert main([f"{tmp_path / 'absent.py'}:make"]) == 2
+    assert "there is no file" in one_line(capsys.readouterr().err)
 
 
 def test_a_network_is_answered_in_text_and_json_with_the_words_of_the_command(capsys):

@@ -14,6 +14,8 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import flex_attention
 
 from course_tools.rehearsal import rehearse
 from course_tools.rehearsal.rehearse import size_bytes
@@ -125,6 +127,66 @@ def fail_unsafe_loss(device):
         F.binary_cross_entropy(torch.rand(3, device=device), torch.ones(3, device=device))
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, dtype):
+        return rows * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2, None
+
+
+class Left(Doubled):
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.ones(3), None
+
+
+def fail_gradient_of_a_function(device):
+    Left.apply(torch.ones(3, device=device, requires_grad=True), None).sum().backward()
+
+
+def fail_first_gradient(device):
+    rows = torch.ones(3, device=device, requires_grad=True)
+    torch.autograd.grad(rows * 2, rows, grad_outputs=torch.ones(3))
+
+
+def fail_hook(device):
+    rows = torch.ones(3, device=device, requires_grad=True)
+    rows.register_hook(lambda gradient: gradient.cpu())
+    rows.sum().backward()
+
+
+def fail_hook_of_a_layer(device):
+    layer = nn.Linear(3, 3).to(device)
+    layer.register_full_backward_hook(lambda layer, inputs, outputs: (torch.ones(2, 3),))
+    layer(torch.ones(2, 3, device=device, requires_grad=True)).sum().backward()
+
+
+def fail_assigned_gradient(device):
+    torch.ones(3, device=device).grad = torch.ones(3)
+
+
+def fail_memory_of_another(device):
+    torch.ones(3, device=device).set_(torch.ones(3))
+
+
+def fail_result_into_a_scalar_of_the_cpu(device):
+    torch.sum(torch.ones(3, device=device), dim=0, out=torch.tensor(0.0))
+
+
+def fail_condition(device):
+    rows, left = torch.ones(3, device=device), torch.ones(3)
+    torch.cond(rows.sum() > 0, lambda rows: rows + left, lambda rows: rows, (rows,))
+
+
+def fail_flex_attention(device):
+    rows, table = torch.ones(1, 2, 16, 8, device=device), torch.ones(16)
+    with torch.no_grad():
+        flex_attention(rows, rows, rows, lambda score, *at: score + table * at[2])
+
+
 # The messages are PyTorch's, as people have posted them and as its sources write them.
 REFUSED = {
     fail_input: f"{LEFT}, but .*mat1",
@@ -151,10 +213,24 @@ REFUSED = {
     fail_second_gpu: "CUDA error: invalid device ordinal",
     fail_cat: f"{LEFT}, but .*tensors.*wrapper_CUDA_cat",
     fail_half_weights: "Attempting to unscale FP16 gradients",
+    fail_gradient_of_a_function: "Function LeftBackward returned an invalid gradient at index 0 - "
+    "expected device cuda:0 but got cpu",
+    fail_first_gradient: "invalid gradient at index 0 - expected device cuda:0 but got cpu",
+    fail_hook: "hook '<lambda>' has changed the type of value",
+    fail_hook_of_a_layer: "hook 'hook' has changed the type of value",
+    fail_assigned_gradient: "attempting to assign a gradient with device type 'cpu' to a tensor "
+    "with device type 'cuda'",
+    fail_memory_of_another: 'Attempted to set the storage of a tensor on device "cuda:0" to a '
+    'storage on different device "cpu"',
+    fail_result_into_a_scalar_of_the_cpu: f"{LEFT}|Expected out tensor to have device cuda:0",
+    # On a real card these two are traced first, with fake tensors and their words.
+    fail_condition: "two (different )?devices|captured completely",
+    fail_flex_attention: "two (different )?devices",
     fail_unsafe_loss: "binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast",
 }
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
 @pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
 def test_what_a_gpu_refuses_fails_with_pytorchs_words(program):
     with rehearse(), pytest.raises((RuntimeError, TypeError, ValueError), match=REFUSED[program]):
@@ -274,6 +350,75 @@ def pass_data_parallel(device):
     return network(torch.ones(4, 2, device=device))
 
 
+def pass_scaler_and_clipping(device):
+    network = nn.Linear(2, 2).to(device)
+    optimizer = torch.optim.AdamW(network.parameters())
+    scaler = torch.amp.GradScaler("cuda")
+    with torch.autocast("cuda", torch.float16):
+        loss = network(torch.ones(4, 2, device=device)).square().mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    return network.weight
+
+
+def pass_averages(device):
+    network = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).to(device)
+    averages = torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
+    averaged = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=averages)
+    kept = torch.optim.swa_utils.AveragedModel(network, device="cpu")
+    for _ in range(2):
+        averaged.update_parameters(network)
+        kept.update_parameters(network)
+    assert next(kept.parameters()).device.type == "cpu"
+    return averaged(torch.ones(4, 2, device=device))
+
+
+def pass_function_of_ones_own(device):
+    rows = torch.ones(3, device=device, requires_grad=True)
+    Doubled.apply(rows, torch.float32).sum().backward()
+    return rows.grad
+
+
+def pass_hooks(device):
+    rows = torch.ones(2, 2, device=device, requires_grad=True)
+    layer = nn.Linear(2, 2).to(device)
+    layer.register_full_backward_hook(lambda layer, inputs, outputs: inputs)
+    found = layer(rows)
+    found.register_hook(lambda gradient: gradient * 2)
+    found.sum().backward()
+    rows.grad = rows.grad * 2
+    return rows.grad
+
+
+def pass_scalar_that_learns_on_the_cpu(device):
+    scale = nn.Parameter(torch.tensor(2.0))
+    optimizer = torch.optim.SGD([scale], lr=0.1)
+    (scale * torch.ones(3, device=device)).sum().backward()
+    optimizer.step()
+    assert scale.grad.device.type == "cpu"
+    return torch.ones(2, device=device) * scale.detach()
+
+
+def pass_condition(device):
+    rows = torch.ones(3, device=device)
+    return torch.cond(rows.sum() > 0, lambda rows: rows + 1, lambda rows: rows, (rows,))
+
+
+def pass_flex_attention(device):
+    rows, table = torch.ones(1, 2, 16, 8, device=device), torch.ones(16, device=device)
+    with torch.no_grad():
+        return flex_attention(rows, rows, rows, lambda score, *at: score + table[at[2]])
+
+
+def pass_kernels_of_attention(device):
+    rows = torch.ones(1, 2, 16, 8, device=device, dtype=torch.float16)
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+        return F.scaled_dot_product_attention(rows, rows, rows)
+
+
 def pass_sparse(device):
     matrix = torch.eye(3).to_sparse().to(device)
     return matrix @ torch.ones(3, 2, device=device)
@@ -283,6 +428,7 @@ def pass_sparse(device):
 PASSED = [each for name, each in list(globals().items()) if name.startswith("pass_")]
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
 @pytest.mark.parametrize("program", PASSED, ids=lambda each: each.__name__)
 def test_what_a_gpu_accepts_raises_no_false_alarm(program):
     with rehearse():
@@ -377,6 +523,51 @@ def test_what_torch_has_under_two_names_stays_one_thing(kind):
         assert [each for each in shared if getattr(*each) is not getattr(package, each[1])] == []
         if kind == "cuda":
             torch.cuda.random.set_rng_state(torch.cuda.random.get_rng_state())
+
+
+CELLS = """
+import signal
+import torch
+from course_tools.rehearsal import rehearse
+plain = torch.Tensor.to, torch.Tensor.register_hook, torch.autograd.Function.apply
+# --
+with rehearse() as rehearsal:
+    rows = torch.ones(2).cuda() * 2
+    signal.raise_signal(signal.SIGINT)
+# --
+total = (rows + torch.ones(2)).sum()
+[rehearsal.report.on_gpu > 0, torch.cuda.is_available(), rows.device.type, total]
+# --
+with rehearse() as again:
+    rows = torch.ones(2).cuda() + torch.ones(2)
+# --
+plain == (torch.Tensor.to, torch.Tensor.register_hook, torch.autograd.Function.apply)
+"""
+
+
+@pytest.mark.process
+def test_other_cells_of_a_kernel_are_untouched_also_after_an_interrupt_or_an_error():
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    cells = [nbformat.v4.new_code_cell(each.strip()) for each in CELLS.split("# --")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    client = nbclient.NotebookClient(notebook, timeout=120, allow_errors=True)
+    client.execute()
+    _, interrupted, after, error, last = [each.outputs[-1:] for each in cells]
+    assert interrupted[0].ename == "KeyboardInterrupt"
+    assert after[0].data["text/plain"] == "[True, False, 'cpu', tensor(6.)]"
+    assert error[0].ename == "RuntimeError" and "same device" in error[0].evalue
+    assert last[0].data["text/plain"] == "True"
+
+
+def test_a_real_gpu_is_hidden_only_on_request(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    here = torch.device("cuda:0")
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: here)
+    with pytest.raises(RuntimeError, match=r"here \(cuda:0\).*hide_real"), rehearse():
+        pass
+    with rehearse(gpus=2, hide_real=True):
+        assert torch.accelerator.device_count() == torch.cuda.device_count() == 2
+    assert torch.accelerator.is_available() and torch.accelerator.current_accelerator() is here
 
 
 def test_a_rehearsal_inside_another_is_the_same_and_may_be_repeated():
@@ -521,6 +712,30 @@ def test_the_report_counts_copies_waits_and_steps():
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("cpu", "cuda:0"), ("pinned", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "cuda:1")],
+)
+def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking):
+    def seen(copy):
+        with rehearse(gpus=2) as rehearsal:
+            values = torch.ones(8).pin_memory() if source == "pinned" else torch.ones(8)
+            into = torch.zeros(8, device=target)
+            values = values.to(source) if source == "cuda:0" else values
+            before = rehearsal.report
+            copy(into, values)
+        report = rehearsal.report
+        copies, waits = report.copies[len(before.copies) :], report.waits[len(before.waits) :]
+        return [(line.what, line.size_bytes) for line in copies], [line.what for line in waits]
+
+    moved = seen(lambda into, values: values.to(target, non_blocking=non_blocking))
+    assert moved[0] == [(moved[0][0][0], 32)]
+    assert seen(lambda into, values: into.copy_(values, non_blocking)) == moved
+    together = {"non_blocking": non_blocking}
+    assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
 
 
 def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():

@@ -9,6 +9,7 @@ from torch.profiler import profile, schedule
 
 from course_tools.timeline.bottleneck import PARTS, bottleneck_of, judge
 from course_tools.timeline.loop_record import FETCH, STEP, LoopRecord, read_loop, record_of
+from course_tools.timeline.trace import read_trace
 
 SEEN = LoopRecord("cuda:0", "cuda", step_s=10e-3, fetch_s=1e-3)
 
@@ -16,6 +17,16 @@ SEEN = LoopRecord("cuda:0", "cuda", step_s=10e-3, fetch_s=1e-3)
 def test_a_trace_without_steps_is_an_error_that_says_how_to_mark_them():
     with pytest.raises(ValueError, match=r"Call `profiler.step\(\)`"):
         bottleneck_of({"traceEvents": []})
+
+
+def test_a_recording_that_ends_in_the_middle_of_its_steps_counts_the_whole_ones():
+    steps = schedule(wait=2, warmup=1, active=5, repeat=1)
+    with profile(schedule=steps, acc_events=True) as profiler:
+        for _ in range(6):  # of the five steps to record, three are taken
+            torch.ones(100).neg().neg()
+            profiler.step()
+    found = bottleneck_of(read_trace(profiler))
+    assert (found.operations, "0 of the step's calls" in repr(found)) == (3, False)
 
 
 def event(name, start, duration, category, tid=7, number=None):

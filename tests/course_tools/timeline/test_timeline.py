@@ -16,10 +16,6 @@ def names(lane):
     return [span.name for span in lane.named]
 
 
-def lane_of(found, name):
-    return next(lane for lane in found.lanes if lane.name == name)
-
-
 @pytest.fixture
 def worker():
     """Return a function that hands work to a thread whose name says that it stands for a device."""
@@ -112,15 +108,8 @@ def test_a_device_that_is_not_here_is_an_error():
 
 
 def event(name, start, duration, tid=7, category="cpu_op", pid=7):
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": pid,
-        "tid": tid,
-        "ts": start,
-        "dur": duration,
-    }
+    whose = {"pid": pid, "tid": tid}
+    return {"ph": "X", "cat": category, "name": name, "ts": start, "dur": duration, **whose}
 
 
 def shown(lane):

@@ -134,6 +134,12 @@ def test_a_training_that_exits_has_failed_and_was_not_refused(tmp_path, monkeypa
     assert "called sys.exit" in why and not refused
 
 
+def test_a_training_that_leaves_no_result_made_no_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "train", lambda request: None)
+    why, refused = child.try_to_train(request_for(out=str(tmp_path)))
+    assert "made no step: its loader has no batch" in why and not refused
+
+
 @pytest.mark.parametrize("error", ["ValueError", "ImportError", "KeyError"])
 def test_an_error_of_the_users_file_is_not_a_refusal_of_its_name(tmp_path, error):
     path = tmp_path / f"raises_{error}.py"

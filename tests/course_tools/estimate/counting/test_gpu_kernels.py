@@ -74,9 +74,9 @@ def test_the_memory_of_a_long_sequence_grows_with_its_length():
 def test_an_estimate_of_a_recurrent_network_is_wide_and_says_why():
     layer, x = nn.LSTM(WIDE, HIDDEN, batch_first=True), torch.empty(1, 100, WIDE)
     row = estimate(layer, x, batch=64, devices=["T4"]).rows[0]
-    assert (
-        row.evidence.upper > 1.8 and "recurrent" in repr(row.evidence) and not row.evidence.checked
-    )
+    assert row.evidence.upper > 1.8
+    assert "recurrent" in repr(row.evidence)
+    assert not row.evidence.checked
 
 
 def test_a_packed_sequence_is_counted_as_the_padded_one():

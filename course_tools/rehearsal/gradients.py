@@ -1,0 +1,146 @@
+"""What the backward pass asks of gradients: each is on the device of what it is the gradient of."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import BackwardCFunction
+
+from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.operations import fail
+from course_tools.rehearsal.rules import type_name
+from course_tools.rehearsal.where import World, move, place_of, put
+
+
+def names(running: World) -> Iterator[Name]:
+    """Yield what replaces the checks that PyTorch makes in C++, where every tensor is the CPU's."""
+    yield from _first_gradients()
+    yield from _functions()
+    yield from _hooks()
+    yield Name(Tensor, "grad", _checked_grad())
+
+
+def at_home(gradient: Any, home: torch.device, problem: str) -> Any:
+    """Return a gradient that is at home, or raise; one value is moved there, as PyTorch does."""
+    if not isinstance(gradient, Tensor) or place_of(gradient) == home:
+        return gradient
+    if gradient.dim() == 0:
+        return move(gradient, home)
+    place = place_of(gradient)
+    message = f"{problem} - expected device {home} but got {place}"
+    return fail(message, [("gradient", gradient, place)])
+
+
+def places(values: tuple[Any, ...]) -> list[torch.device | None]:
+    """Return the devices of values, and None for each that is no tensor."""
+    return [place_of(each) if isinstance(each, Tensor) else None for each in values]
+
+
+def _first_gradients() -> Iterator[Name]:
+    """Yield the function that takes the gradients that a program begins a backward pass with."""
+    make = torch.autograd._make_grads
+
+    @functools.wraps(make)
+    def _make_grads(outputs: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        made = list(make(outputs, *args, **kwargs))
+        for index, (output, gradient) in enumerate(zip(outputs, made, strict=False)):
+            if isinstance(output, Tensor):
+                problem = f"invalid gradient at index {index}"
+                made[index] = at_home(gradient, place_of(output), problem)
+        return tuple(made)
+
+    yield Name(torch.autograd, "_make_grads", _make_grads)
+
+
+def _functions() -> Iterator[Name]:
+    """Yield what lets a function of a program's own be asked where its gradients are."""
+    run = vars(torch.autograd.Function)["apply"].__func__
+    run_backward = BackwardCFunction.apply
+
+    def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        homes = places(args)
+        out = run(kind, *args, **kwargs)
+        listed = out if isinstance(out, tuple) else (out,)
+        for each in listed:
+            node = each.grad_fn if isinstance(each, Tensor) else None
+            if isinstance(node, BackwardCFunction):
+                node.homes, node.comes_from = homes, places(listed)  # type: ignore[attr-defined]
+        return out
+
+    def apply_backward(node: Any, *gradients: Any) -> Any:
+        given = list(gradients)
+        for index, place in enumerate(getattr(node, "comes_from", ())):
+            if place is not None and isinstance(given[index], Tensor):
+                put(given[index], place)  # zeros, made in C++ for a result that nobody used
+        found = run_backward(node, *given)
+        checked = list(found) if isinstance(found, tuple) else [found]
+        of_tensors = 0
+        for index, home in enumerate(getattr(node, "homes", ())[: len(checked)]):
+            if home is not None:
+                name = type(node).__name__
+                problem = f"Function {name} returned an invalid gradient at index {of_tensors}"
+                checked[index] = at_home(checked[index], home, problem)
+                of_tensors += 1
+        return tuple(checked)
+
+    yield Name(torch.autograd.Function, "apply", classmethod(apply))
+    yield Name(BackwardCFunction, "apply", apply_backward)
+
+
+def _hooks() -> Iterator[Name]:
+    """Yield what checks the gradients that hooks return."""
+    node: Any = BackwardCFunction
+    of_tensor, of_node = Tensor.register_hook, node.register_hook
+
+    def checked(hook: Callable[..., Any]) -> Callable[..., Any]:
+        name = getattr(hook, "__name__", type(hook).__name__)
+
+        def call(gradients: Any, *more: Any) -> Any:
+            found = hook(gradients, *more)
+            before = gradients if isinstance(gradients, tuple) else (gradients,)
+            after = found if isinstance(found, tuple) else (found,)
+            for old, new in zip(before, after, strict=False):
+                both = isinstance(old, Tensor) and isinstance(new, Tensor)
+                if both and place_of(old) != place_of(new):
+                    was, got = (type_name(each, place_of(each)) for each in (old, new))
+                    message = f"hook '{name}' has changed the type of value (was {was} got {got})"
+                    fail(message, [("gradient", new, place_of(new))])
+            return found
+
+        return call
+
+    def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:
+        return of_tensor(tensor, checked(hook))
+
+    def register_hook_of_node(node: Any, hook: Callable[..., Any]) -> Any:
+        return of_node(node, checked(hook))
+
+    yield Name(Tensor, "register_hook", register_hook)
+    yield Name(BackwardCFunction, "register_hook", register_hook_of_node)
+
+
+class Grad(property):
+    """Stands for Tensor.grad, and tells PyTorch's compiler whose it is."""
+
+    __objclass__ = torch._C.TensorBase
+    __name__ = "grad"
+
+
+def _checked_grad() -> Grad:
+    """Return what refuses a gradient of another device."""
+    plain: Any = torch._C.TensorBase.grad
+
+    def assign(tensor: Tensor, gradient: Any) -> None:
+        if isinstance(gradient, Tensor) and place_of(gradient).type != place_of(tensor).type:
+            there = place_of(gradient)
+            fail(
+                f"attempting to assign a gradient with device type '{there.type}' to a tensor with "
+                f"device type '{place_of(tensor).type}'. Please ensure that the gradient and the "
+                "tensor are on the same device",
+                [("gradient", gradient, there)],
+            )
+        plain.__set__(tensor, gradient)
+
+    return Grad(plain.__get__, assign, plain.__delete__)
