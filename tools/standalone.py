@@ -30,7 +30,6 @@ NAME_ALL = ("course_lessons/openings.py", "course_tools/__main__.py")
 # Tables of which a lesson gets some rows: its own pattern, or the one for all others.
 KNOWN = {
     "worth_it": "",
-    "memory": "",
     "others": r"^(resnet|resnext|vit_|efficientnet|mobilenet|convnext)",
 }
 TABLES = {

@@ -78,7 +78,7 @@ def explain(source: str | os.PathLike) -> Explanation:
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     """Return a text, or that of a file with the suffix of its name."""
     if isinstance(source, str) and not _exists(source):
-        if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|txt)", source):
+        if re.fullmatch(r"[^\n]+\.(py|ipynb|md|markdown|txt)", source, re.IGNORECASE):
             raise Unreadable(f"There is no file {source!r} here.")
         source = source.replace("\r\n", "\n").lstrip("\n")
         is_notebook = source.startswith("{") and '"cell_type"' in source

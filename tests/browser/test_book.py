@@ -158,6 +158,14 @@ def test_search_finds_the_page_that_explains_a_word(page, book):
         assert any(urldefrag(link)[0].split("?")[0] == page_of_it for link in found), found
 
 
+def test_what_the_search_shows_of_a_page_is_its_sentences_and_no_code(page, book):
+    page.goto((book / "search.html").as_uri())
+    lesson = (book / "09_memory.html").read_text(encoding="utf-8")
+    text = page.evaluate("html => Search.htmlToText(html)", lesson)
+    assert "out of memory" in text.lower() and "import torch" in lesson.replace("</span>", "")
+    assert "import " not in text
+
+
 def test_no_link_within_the_book_is_dead(book, names):
     ids = {}
     for name in [*names, "genindex.html", "py-modindex.html"]:
