@@ -338,12 +338,12 @@ def time_with_a_clock_of_compilations(changes_at: int) -> tuple[float, tuple[flo
 
     before = xla_counters()
     with patch.object(Stopwatch, "clock", staticmethod(clock)):
-        timing = time_call(work, device=REHEARSAL, max_s=0.5)
+        timing = time_call(work, device=REHEARSAL, max_s=0.1)
     did = xla_counters() - before
     return timing.first_s, timing.blocks_s, did.compilations, did.executions - len(calls)
 
 
-@pytest.mark.parametrize("changes_at", [2, 3, 8, 10**6])
+@pytest.mark.parametrize("changes_at", [2, 8, 10**6])
 def test_the_timer_never_counts_compilation_as_run_time(in_xla, changes_at):
     first_s, blocks_s, compilations, extra_executions = in_xla(
         time_with_a_clock_of_compilations, changes_at

@@ -271,16 +271,6 @@ def test_a_transformer_in_16_bits_on_a_v100_is_unchecked_and_wide_upwards():
     assert rows[0].evidence.upper > 2.5 > rows[1].evidence.upper and not rows[0].checked
 
 
-def test_two_gaming_cards_without_peer_to_peer_gain_less_than_two_of_a_data_centre():
-    net, x = nn.Linear(4096, 4096), torch.empty(1, 64, 4096)
-
-    def gain(card):
-        one, two = (estimate(net, x, batch=32, devices=[card], count=n).rows[0] for n in (1, 2))
-        return two.samples_per_s / one.samples_per_s
-
-    assert gain("RTX 4090") < 1.5 < gain("A100")
-
-
 def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass():
     # P. Patarasuk and X. Yuan (2009): each of n sends 2 (n - 1) / n times all gradients
     work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=64, precision="bf16")
@@ -560,15 +550,6 @@ def test_devices_whose_intervals_overlap_are_not_told_apart():
     (said,) = told_apart([row_of(name, hours, None) for name, hours in names.items()])
     assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
     assert told_apart([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
-
-
-def test_only_what_was_compared_is_called_checked():
-    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
-    asked = {"batch": 4096, "devices": ["MI210", "MI300X", "A100"]}
-    full = estimate(*words, precision="fp32", **asked)
-    assert [row.checked for row in full.rows] == [False, False, True]
-    half = estimate(*words, **asked)
-    assert [row.checked for row in half.rows] == [False, False, True]
 
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():

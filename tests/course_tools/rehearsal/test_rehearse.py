@@ -720,21 +720,35 @@ def test_the_report_counts_copies_waits_and_steps():
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
 
 
-def test_a_copy_into_a_tensor_counts_its_bytes_as_that_of_a_tensor_does():
-    with rehearse() as rehearsal:
-        batch = torch.ones(1000, dtype=torch.float64)
-        there = torch.empty(1000, dtype=torch.float64, device="cuda")
-        there.copy_(batch)
-        batch.copy_(there)
-    copied = {line.what: line.size_bytes for line in rehearsal.report.copies}
-    assert copied == {"to the GPU, from pageable memory": 8000, "to the CPU": 8000}
-
-
 def test_the_time_between_two_events_is_in_milliseconds():
     with rehearse():
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.time_s, end.time_s = 2.0, 2.25
         assert start.elapsed_time(end) == 250  # torch.cuda.Event: "time elapsed in milliseconds"
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("cpu", "cuda:0"), ("pinned", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "cuda:1")],
+)
+def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking):
+    def seen(copy):
+        with rehearse(gpus=2) as rehearsal:
+            values = torch.ones(8).pin_memory() if source == "pinned" else torch.ones(8)
+            into = torch.zeros(8, device=target)
+            values = values.to(source) if source == "cuda:0" else values
+            before = rehearsal.report
+            copy(into, values)
+        report = rehearsal.report
+        copies, waits = report.copies[len(before.copies) :], report.waits[len(before.waits) :]
+        return [(line.what, line.size_bytes) for line in copies], [line.what for line in waits]
+
+    moved = seen(lambda into, values: values.to(target, non_blocking=non_blocking))
+    assert moved[0] == [(moved[0][0][0], 32)]
+    assert seen(lambda into, values: into.copy_(values, non_blocking)) == moved
+    together = {"non_blocking": non_blocking}
+    assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
 
 
 def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
