@@ -2,6 +2,7 @@
 oracle.
 """
 
+import gc
 import math
 import os
 import subprocess
@@ -259,13 +260,16 @@ def test_the_number_of_threads_is_set_for_the_timing_only():
     assert torch.get_num_threads() == before
 
 
-def test_the_settings_come_back_when_the_work_fails():
-    import gc
-
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_settings_come_back_when_the_work_fails(collects):
     before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError):
-        time_call(lambda: 1 / 0, threads=before + 1)
-    assert gc.isenabled()
+    try:
+        gc.enable() if collects else gc.disable()
+        with pytest.raises(ZeroDivisionError):
+            time_call(lambda: 1 / 0, threads=before + 1)
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
     assert torch.get_num_threads() == before
 
 
@@ -334,12 +338,12 @@ def time_with_a_clock_of_compilations(changes_at: int) -> tuple[float, tuple[flo
 
     before = xla_counters()
     with patch.object(Stopwatch, "clock", staticmethod(clock)):
-        timing = time_call(work, device=REHEARSAL, max_s=0.5)
+        timing = time_call(work, device=REHEARSAL, max_s=0.1)
     did = xla_counters() - before
     return timing.first_s, timing.blocks_s, did.compilations, did.executions - len(calls)
 
 
-@pytest.mark.parametrize("changes_at", [2, 3, 8, 10**6])
+@pytest.mark.parametrize("changes_at", [2, 8, 10**6])
 def test_the_timer_never_counts_compilation_as_run_time(in_xla, changes_at):
     first_s, blocks_s, compilations, extra_executions = in_xla(
         time_with_a_clock_of_compilations, changes_at
