@@ -2,6 +2,7 @@
 oracle.
 """
 
+import gc
 import math
 import time
 from unittest.mock import patch
@@ -232,13 +233,16 @@ def test_the_number_of_threads_is_set_for_the_timing_only():
     assert torch.get_num_threads() == before
 
 
-def test_the_settings_come_back_when_the_work_fails():
-    import gc
-
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_settings_come_back_when_the_work_fails(collects):
     before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError):
-        time_call(lambda: 1 / 0, threads=before + 1)
-    assert gc.isenabled()
+    try:
+        gc.enable() if collects else gc.disable()
+        with pytest.raises(ZeroDivisionError):
+            time_call(lambda: 1 / 0, threads=before + 1)
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
     assert torch.get_num_threads() == before
 
 
