@@ -74,7 +74,8 @@ def main() -> int:
         print(f"{who}{error}", file=sys.stderr)
         return 2
     print(f"{who}{asked.gpus} pretended {asked.device}; no time below is a GPU's", file=sys.stderr)
-    rehearsal.runs(None if asked.module else os.path.abspath(asked.script), asked.steps)
+    script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
+    rehearsal.runs(script, asked.steps)
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)

@@ -155,7 +155,10 @@ def index_of(running: World, device: Any = None) -> int:
     """Return the index of a card that a function of torch was given."""
     if device is None:
         return running.thread.current
-    return running.device(device).index
+    found = running.device(device)
+    if found.type != running.kind:
+        raise ValueError(f"Expected a {running.kind} device, but got: {device}")
+    return found.index
 
 
 def common_table(running: World) -> dict[str, Any]:
@@ -183,6 +186,8 @@ def common_table(running: World) -> dict[str, Any]:
             super().__init__(place if place.type == running.kind else None)
 
     def set_device(device: Any) -> None:
+        if isinstance(device, int) and device < 0:
+            return  # as PyTorch does
         running.thread.current = index_of(running, device)
 
     def exchange(index: int) -> int:
@@ -266,14 +271,25 @@ def cuda_table(running: World) -> dict[str, Any]:
     return table
 
 
-def legacy_tensor(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return what stands for torch.cuda.FloatTensor: it makes tensors, and names a type."""
+class LegacyType(type):
+    """The type of torch.cuda.FloatTensor: a class that makes tensors, and has them as instances."""
 
-    def make(*args: Any, **kwargs: Any) -> Tensor:
-        return plain(*args, **kwargs).cuda()
+    plain: Any  #: the class of the CPU, torch.FloatTensor
 
-    make.__module__, make.__name__ = "torch.cuda", plain.__name__
-    return make
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        """Make a tensor of the GPU."""
+        return cls.plain(*args, **kwargs).cuda()
+
+    def __instancecheck__(cls, value: object) -> bool:
+        if not isinstance(value, Tensor) or value.dtype != cls.plain.dtype:
+            return False
+        return place_of(value).type == "cuda"
+
+
+def legacy_tensor(plain: Any) -> LegacyType:
+    """Return what stands for torch.cuda.FloatTensor."""
+    content = {"__module__": "torch.cuda", "plain": plain, "dtype": plain.dtype, "is_cuda": True}
+    return LegacyType(plain.__name__, (), content)
 
 
 def memory_table(running: World) -> dict[str, Any]:

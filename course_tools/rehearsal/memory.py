@@ -14,6 +14,7 @@ GIB = 1024**3
 class Card:
     """One pretended GPU and the bytes of the tensors on it."""
 
+    kind: str  #: "cuda", "mps" or "xpu"
     index: int
     total: int  #: bytes
     limited: bool  #: False if nobody gave a size: nothing is refused
@@ -44,17 +45,35 @@ class Card:
     def check(self, size: int) -> None:
         """Raise torch.OutOfMemoryError if so many bytes more do not fit."""
         if self.limited and self.live + size > self.total:
-            raise torch.OutOfMemoryError(out_of_memory(size, self.live, self.total, self.index))
+            kind = RuntimeError if self.kind == "mps" else torch.OutOfMemoryError
+            raise kind(out_of_memory(self, size))
 
 
-def out_of_memory(asked: int, live: int, total: int, index: int) -> str:
-    """Return PyTorch's message for memory that is full."""
-    free = max(total - live, 0)
+def out_of_memory(card: Card, asked: int) -> str:
+    """Return PyTorch's message for memory that is full; each kind of GPU has its own."""
+    live, total = card.live, card.total
+    if card.kind == "mps":
+        return (
+            f"MPS backend out of memory (MPS allocated: {size_text(live)}, other allocations: "
+            f"0 bytes, max allowed: {size_text(total)}). Tried to allocate {size_text(asked)} on "
+            "private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for "
+            "memory allocations (may cause system failure)."
+        )
+    full = (
+        f"{card.kind.upper()} out of memory. Tried to allocate {size_text(asked)}. GPU "
+        f"{card.index} has a total capacity of {size_text(total)} of which "
+        f"{size_text(max(total - live, 0))} is free. "
+    )
+    if card.kind == "xpu":
+        return (
+            f"{full}Of the allocated memory {size_text(live)} is allocated by PyTorch, and 0 bytes "
+            "is reserved by PyTorch but unallocated. Please use `empty_cache` to release all "
+            "unoccupied cached memory."
+        )
     return (
-        f"CUDA out of memory. Tried to allocate {size_text(asked)}. GPU {index} has a total "
-        f"capacity of {size_text(total)} of which {size_text(free)} is free. Including "
-        f"non-PyTorch memory, this process has {size_text(live)} memory in use. Of the allocated "
-        f"memory {size_text(live)} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
+        f"{full}Including non-PyTorch memory, this process has {size_text(live)} memory in use. Of "
+        f"the allocated memory {size_text(live)} is allocated by PyTorch, and 0 bytes is reserved "
+        "by PyTorch but "
         "unallocated. If reserved but unallocated memory is large try setting "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
         "documentation for Memory Management  "

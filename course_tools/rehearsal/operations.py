@@ -354,14 +354,18 @@ def is_mask(index: Any) -> bool:
     return isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
+#: what the CPU says of a kernel that it has not got in 16 bits, PyTorch's own or oneDNN's
+NOT_ON_THE_CPU = ("not implemented for", "could not create a primitive")
+
+
 def run(func: Any, slow: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an operation; what the CPU lacks or takes long for in 16 bits in 32, rounded after."""
     if slow and any(each.dtype == torch.float16 for each in given_tensors(args, kwargs)):
         return run_widened(func, args, kwargs)
     try:
         return func(*args, **kwargs)
-    except NotImplementedError as error:
-        if "not implemented for" not in str(error):
+    except RuntimeError as error:  # NotImplementedError is one, and oneDNN's own has no class
+        if not any(each in str(error) for each in NOT_ON_THE_CPU):
             raise
         return run_widened(func, args, kwargs)
 

@@ -85,7 +85,7 @@ def settings_of(running: World) -> dict[str, Any]:
         "gpus": len(running.cards),
         "memory": card.total if card.limited else None,
         "capability": running.capability,
-        "tells": running.script is not None,
+        "tells": bool(running.script),
     }
 
 
@@ -112,8 +112,9 @@ def processes(running: World) -> Iterator[Name]:
         start(process)
 
     def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:
-        again = isinstance(args, (list, tuple)) and [str(each) for each in args[:2]]
-        if running.script and again == [sys.executable, running.script]:
+        words = [str(each) for each in args] if isinstance(args, (list, tuple)) else []
+        itself = [sys.executable, *running.script]
+        if running.script and words[: len(itself)] == itself:
             args = [args[0], *command_of(running), *args[1:]]
             home = str(Path(__file__).resolve().parents[2])
             variables = dict(options.get("env") or os.environ)

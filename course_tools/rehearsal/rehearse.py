@@ -17,6 +17,7 @@ from course_tools.rehearsal.report import Report, report_of
 from course_tools.rehearsal.where import State, World
 
 KINDS = ("cuda", "mps", "xpu")
+USUAL_CAPABILITY = (8, 0)
 USUAL_BYTES = 16 * GIB  # what a card says of itself if nobody gave a size
 
 
@@ -31,8 +32,8 @@ class Rehearsal:
         """What was seen, up to now."""
         return report_of(self._world)
 
-    def runs(self, script: str | None, steps: int | None) -> None:
-        """Note that this is the rehearsal of a script, which ends after so many steps."""
+    def runs(self, script: tuple[str, ...], steps: int | None) -> None:
+        """Note what is rehearsed, a script or "-m" and a module, and for how many steps."""
         self._world.script, self._world.last_step = script, steps
 
     def __repr__(self) -> str:
@@ -48,7 +49,7 @@ def rehearse(
     *,
     gpus: int = 1,
     memory: str | int | None = None,
-    capability: tuple[int, int] = (8, 0),
+    capability: tuple[int, int] = USUAL_CAPABILITY,
     hide_real: bool = False,
 ) -> Iterator[Rehearsal]:
     """Let a program believe in GPUs that are not there, and check what it does with them.
@@ -57,13 +58,14 @@ def rehearse(
         kind: "cuda" (also for ROCm), "mps" or "xpu".
         gpus: how many there are; a Mac has one.
         memory: the memory of each for tensors, such as "16 GB", or bytes. Beyond it,
-            torch.OutOfMemoryError is raised. None: nothing is refused.
+            torch.OutOfMemoryError is raised, on a Mac RuntimeError, as PyTorch does. None: nothing
+            is refused.
         capability: CUDA's compute capability, (7, 5) for a T4.
         hide_real: rehearse although there is a real GPU, which the program then does not see.
 
     Yields:
         The rehearsal; its report can be read at any time. Inside another rehearsal this is that
-        one.
+        one, which must have the GPUs, the memory and the capability that are asked for.
 
     Raises:
         ValueError: for a kind, a number or a size that cannot be.
@@ -72,11 +74,15 @@ def rehearse(
     world = make_world(kind, gpus, memory, capability)
     outer = State.world
     if outer is not None:
-        same = (outer.kind, len(outer.cards)) == (kind, gpus)
-        if not same:
+        asked = [(kind, outer.kind), (gpus, len(outer.cards))]
+        if memory is not None:
+            asked.append((world.cards[0].total, outer.cards[0].limited and outer.cards[0].total))
+        if capability != USUAL_CAPABILITY:
+            asked.append((world.capability, outer.capability))
+        if any(one != other for one, other in asked):
             raise ValueError(
-                f"a rehearsal of {len(outer.cards)} x {outer.kind} is running: "
-                f"{gpus} x {kind} cannot be rehearsed inside it"
+                f"a rehearsal of {described(outer)} is running: {described(world)} cannot be "
+                "rehearsed inside it"
             )
         yield Rehearsal(outer)
         return
@@ -137,8 +143,16 @@ def make_world(
     if len(pair) != 2 or not all(isinstance(each, int) for each in pair) or pair < (3, 0):
         raise ValueError(f"capability={capability!r}: give two whole numbers, (7, 5) for a T4")
     size = USUAL_BYTES if memory is None else size_bytes(memory)
-    found = [Card(index, size, memory is not None) for index in range(gpus)]
+    found = [Card(kind, index, size, memory is not None) for index in range(gpus)]
     return World(kind, found, (pair[0], pair[1]))
+
+
+def described(world: World) -> str:
+    """Return what there is in a rehearsal, in words."""
+    card = world.cards[0]
+    memory = f"{card.total:,} bytes" if card.limited else "memory without a limit"
+    capability = "{}.{}".format(*world.capability)
+    return f"{len(world.cards)} x {world.kind} with {memory} and capability {capability}"
 
 
 def size_bytes(text: str | int) -> int:

@@ -17,9 +17,6 @@ FORKED = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
     "use the 'spawn' start method"
 )
-WRONG_ORDINAL = (
-    "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?"
-)
 DeviceLike = torch.device | str | int
 
 
@@ -40,7 +37,7 @@ class World:
         self.steps = 0
         self.block: Any = None  # what began it
         self.before: list[Any] = []  #: the names that are replaced, with PyTorch's own values
-        self.script: str | None = None  # if a command runs one
+        self.script: tuple[str, ...] = ()  # what follows python, if a command runs one
         self.last_step: int | None = None
         self.events: Counter[tuple[str, Spot]] = Counter()
         self.sizes: Counter[tuple[str, Spot]] = Counter()
@@ -70,8 +67,20 @@ class World:
             )
         index = self.thread.current if device.index is None else device.index
         if index >= len(self.cards):
-            raise getattr(torch, "AcceleratorError", RuntimeError)(WRONG_ORDINAL)
+            self.refuse_index(index)
         return torch.device(self.kind, index)
+
+    def refuse_index(self, index: int) -> None:
+        """Raise what PyTorch says of a GPU that is not there."""
+        there = len(self.cards)
+        if self.kind == "cuda":
+            raise getattr(torch, "AcceleratorError", RuntimeError)(
+                "CUDA error: invalid device ordinal\n"
+                "GPU device may be out of range, do you have enough GPUs?"
+            )
+        raise RuntimeError(
+            f"The device index is out of range. It must be in [0, {there}), but got {index}."
+        )
 
     def pretends(self, device: DeviceLike | None) -> bool:
         """Tell whether a device is one of those that are not there."""

@@ -39,6 +39,16 @@ def test_a_script_runs_unchanged_and_the_report_follows(tmp_path):
     assert "9 steps" in done.stderr and "Not looked at" in done.stderr
 
 
+@pytest.mark.process
+def test_a_module_that_starts_itself_again_is_rehearsed_there_too(tmp_path):
+    (tmp_path / "twice.py").write_text(
+        "import subprocess, sys, torch\nprint(torch.cuda.device_count(), flush=True)\n"
+        "if len(sys.argv) == 1: subprocess.run([sys.executable, '-m', 'twice', 'again'])"
+    )
+    done = rehearsed(tmp_path, "--gpus", "2", "-m", "twice")
+    assert done.stdout == "2\n2\n"
+
+
 @pytest.mark.parametrize(
     ("kind", "gpus", "memory", "capability"),
     [("cuda", 2, "500 MB", (7, 5)), ("cuda", 1, None, (9, 0)), ("mps", 1, "8GiB", (8, 0))],

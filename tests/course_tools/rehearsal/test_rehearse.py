@@ -302,7 +302,11 @@ def pass_default_device(device):
 
 
 def pass_legacy(device):
-    return torch.cuda.FloatTensor([1.0, 2.0]) + torch.ones(2).type(torch.cuda.FloatTensor)
+    made = torch.cuda.FloatTensor([1.0, 2.0])
+    assert isinstance(made, torch.cuda.FloatTensor) and isinstance(made, torch.Tensor)
+    assert not isinstance(torch.ones(2), torch.cuda.FloatTensor)
+    assert not isinstance(made, torch.cuda.HalfTensor)
+    return made + torch.ones(2).type(torch.cuda.FloatTensor)
 
 
 def pass_vmap(device):
@@ -362,6 +366,13 @@ def pass_scaler_and_clipping(device):
     scaler.step(optimizer)
     scaler.update()
     return network.weight
+
+
+def pass_recurrent_layer_in_16_bits(device):
+    with torch.autocast("cuda", torch.float16):
+        found = nn.LSTM(4, 8).to(device)(torch.ones(3, 2, 4, device=device))[0]
+    assert device == "cpu" or found.dtype == torch.float16
+    return found.float()
 
 
 def pass_averages(device):
@@ -623,6 +634,55 @@ def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
         assert torch.cuda.memory_allocated() == 0
         assert torch.cuda.mem_get_info() == (2**20, 2**20)
     assert rehearsal.report.peak_bytes == (2**20,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "words"),
+    [
+        ("cuda", torch.OutOfMemoryError, ("CUDA out of memory", "PYTORCH_CUDA_ALLOC_CONF")),
+        ("xpu", torch.OutOfMemoryError, ("XPU out of memory", "Please use `empty_cache`")),
+        ("mps", RuntimeError, ("MPS backend out of memory (MPS", "HIGH_WATERMARK_RATIO=0.0")),
+    ],
+)
+def test_full_memory_and_a_gpu_that_is_missing_are_said_in_the_words_of_the_kind(
+    kind, error, words
+):
+    with rehearse(kind, memory="1 KiB"):
+        with pytest.raises(RuntimeError) as full:
+            torch.ones(512, device=kind)
+        assert type(full.value) is error and all(each in str(full.value) for each in words)
+        with pytest.raises(RuntimeError) as missing:
+            torch.ones(1, device=f"{kind}:3")
+        assert ("CUDA" in str(missing.value)) == (kind == "cuda")
+
+
+@pytest.mark.parametrize(
+    ("inner", "fits"),
+    [
+        ({}, True),
+        ({"memory": "1 GB", "capability": (7, 5)}, True),
+        ({"memory": "1 KB"}, False),
+        ({"capability": (9, 0)}, False),
+        ({"gpus": 2}, False),
+    ],
+    ids=str,
+)
+def test_a_rehearsal_inside_another_is_that_one_or_refused(inner, fits):
+    ends = contextlib.nullcontext() if fits else pytest.raises(ValueError, match="is running")
+    with rehearse(memory="1 GB", capability=(7, 5)), ends, rehearse(**inner):
+        assert torch.cuda.get_device_properties(0).total_memory == 10**9
+
+
+def test_a_device_is_refused_or_ignored_as_pytorch_does():
+    with pytest.raises(ValueError) as of_torch:
+        torch.cuda._utils._get_device_index("cpu", optional=True)
+    with rehearse(gpus=2):
+        with pytest.raises(ValueError) as refused:
+            torch.cuda.memory_allocated("cpu")
+        torch.cuda.set_device(1)
+        torch.cuda.set_device(-1)
+        assert torch.cuda.current_device() == 1
+    assert str(refused.value) == str(of_torch.value)
 
 
 def test_the_peak_belongs_to_what_is_alive_then():
