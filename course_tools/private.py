@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 HIDDEN = "<hidden>"
-SECRET = "KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|COOKIE"
+# PWD alone is the shell's name of the working folder.
+SECRET = "KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|COOKIE|_PWD|(?-i:pwd)"
 SHORTEST = 8  # letters of a value that is hidden wherever it stands: "false" is no key
 SHORTEST_NAMED = 6  # and of one in a program that its name calls a key: "<pad>" is none
 # What stands behind a name such as NVIDIA_API_KEY, in a variable, an address or a dictionary, or
@@ -26,7 +27,7 @@ _OF_A_KEY = re.compile(rf"(?i)(?:{SECRET})(?!iz)")  # and not a tokenizer
 _HOOK = re.compile(r"((?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)\S+")
 # "Bearer abc", and a user with a password in an address.
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
-_IN_ADDRESS = re.compile(r"(\w+://|(?<![\w.-])(?=[\w.-]+:[^\s/@]+@))[^\s/@]+(?=@)")
+_IN_ADDRESS = re.compile(r"(\w+://|(?<![\w.-])(?=[\w.-]+:[^\s/@]+@))[^\s/]+(?=@)")
 _MAIL = re.compile(r"\bgit@[^\s'\"]+|(?<![\w/])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 # Keys as their makers begin them: OpenAI, GitHub, GitLab, Hugging Face, NVIDIA, AWS, Slack,
 # Google, PyPI, npm; and web tokens.
@@ -46,7 +47,10 @@ _ADDRESS = re.compile(
     r"|(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])"
 )
 _HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|intranet|corp|home\.arpa)\b")
-_USER_FOLDER = re.compile(r"((?:^|[/\\])(?:home|users?)[/\\]+)(?!~)[^/\\\s:;,'\"]+", re.IGNORECASE)
+_WORD = r"[^/\\\s:;,'\"]+"  # of a name, which under Windows may have several
+_USER_FOLDER = re.compile(
+    rf"(?i)((?:^|[/\\])(?:home|users?)[/\\]+)(?!~)(?:{_WORD}(?: {_WORD}){{1,3}}(?=[\\'\"])|{_WORD})"
+)
 # Below none of these the folders of a path are often the names of users and projects. What stands
 # behind them is needed: the libraries.
 _SYSTEM = (

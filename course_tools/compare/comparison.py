@@ -1,7 +1,7 @@
 """Compare the same work on several devices: first whether they agree on the answer, then how fast
 they find it.
 
-Also: the time of one workload on one device, and the best that a device reaches.
+Also: the time of one workload on one device.
 """
 
 import math
@@ -78,7 +78,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
     else:
         chosen = [as_device(device) for device in devices]
     found = []
-    for device in chosen:
+    for device in dict.fromkeys(chosen):
         if kind_called(device.kind).recorded:
             start_xla()
         if device.kind == "cpu" and torch.get_num_threads() > 1:

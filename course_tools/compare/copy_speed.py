@@ -13,7 +13,6 @@ from course_utils.transfers import to_device
 from course_utils.units import format_seconds
 
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
-# devices whose driver can read the host's memory by itself, once it is pinned
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def latency(copies: Sequence[Copy]) -> float:
 def copy_rate(
     device: Device | torch.device | str | None = None,
     *,
-    sizes_bytes: Iterable[int] = COPY_SIZES_BYTES,
+    sizes_bytes: Iterable[int] | int = COPY_SIZES_BYTES,
     max_s: float = 0.1,
 ) -> CopyRate:
     """Measure copies from the host's memory to a device and back, with and without pinned memory.
@@ -88,7 +87,7 @@ def copy_rate(
 
     Args:
         device: a `Device`, a `torch.device` or its name; None takes the best one here.
-        sizes_bytes: how much to copy.
+        sizes_bytes: how much to copy; one size or several.
         max_s: seconds to spend on each size and direction, about.
 
     Raises:
@@ -96,7 +95,7 @@ def copy_rate(
             does.
         RuntimeError: as `pick_device` does.
     """
-    sizes_bytes = tuple(sizes_bytes)
+    sizes_bytes = (sizes_bytes,) if isinstance(sizes_bytes, int) else tuple(sizes_bytes)
     if not sizes_bytes or min(sizes_bytes) < 1:
         raise ValueError(f"copy_rate needs sizes of at least 1 byte, but got {sizes_bytes}.")
     device = as_device(device)

@@ -22,6 +22,7 @@ from course_tools.compare.time_together import PRECISION, Ratio, ratio_of_rounds
 from course_utils.atomic_write import write_atomically
 from course_utils.hardware.machine import cpu_name, version_of
 from course_utils.hardware.nvidia import read_driver
+from course_utils.units import format_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +108,9 @@ class Result:
             return f"{winner} does not win at {self.sizes[-1]:,}"
         if size == self.sizes[0]:
             return f"{winner}: faster at every size"
-        return f"{winner}: faster at {size:,} and above"
+        # a picture's title has room for so many digits
+        shown_size = f"{size:,}" if size < 100_000 else format_count(size)
+        return f"{winner}: faster at {shown_size} and above"
 
     def _best_at_the_end(self, label: str) -> tuple[int, float]:
         """Return the largest size of a contestant and its rate there, which decide who is first."""
@@ -162,6 +165,12 @@ class Result:
         Raises:
             ValueError: nothing has been measured yet, or several kinds of work.
         """
+        for result in elsewhere:
+            if _kind_of(result.work) != _kind_of(self.work):
+                raise ValueError(
+                    f"a picture shows one kind of work, but {_kind_of(self.work)} was measured "
+                    f"here and {_kind_of(result.work)} elsewhere. Pass results of the same work."
+                )
         # here, since a result is of use without matplotlib
         from course_tools.compare.charts import plot_rates
 
@@ -230,3 +239,8 @@ def describe_machine() -> dict[str, Any]:
     known = {name: str(version) for name, version in versions.items() if version}
     machine = {"cpu": cpu_name(), "system": platform.system()}
     return {"date": datetime.date.today().isoformat(), "versions": known, "machine": machine}
+
+
+def _kind_of(one: Measurement) -> str:
+    """Return what was measured, in words: what has to agree in a picture."""
+    return f"{one.workload} ({one.precision}, in {one.unit})"

@@ -9,13 +9,15 @@ from pathlib import Path
 from course_tools.old_code.find_outdated import find_in_code, find_in_message, find_in_text
 from course_tools.old_code.names_in_code import Names
 from course_tools.old_code.note import Note
-from course_tools.old_code.old_names import KNOWN
+from course_tools.old_code.old_names import KNOWN, is_installed
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
 from course_tools.old_code.trainer_arguments import removed
 from course_tools.private import code_without_keys
 from course_utils.tables import html_card
 
+# Packages that are asked whether they have a name, and what readers call them.
+ASKED = {"torch": "torch", "lightning": "Lightning", "darts": "Darts", "numpy": "NumPy"}
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".txt")
 
 
@@ -46,10 +48,16 @@ def all_clear() -> str:
     counts = {name: sum(map(len, tables.values())) for name, tables in KNOWN.items()}
     counts["Lightning"] += len(removed())
     known = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    here = [name for package, name in ASKED.items() if is_installed(package)]
+    absent = [name for name in ASKED.values() if name not in here]
+    found = f"Nothing outdated was found among the old forms that this tool knows ({known})"
+    if here:
+        found += f", nor among names that the installed {', '.join(here)} lack"
+    if absent:
+        found += f". Not installed here, so not asked: {', '.join(absent)}"
     return (
-        f"Nothing outdated was found among the old forms that this tool knows ({known}), nor among "
-        "the names of torch, Lightning, Darts and NumPy that the installed packages lack. The code "
-        "was read, not run: other packages, and what a checkpoint holds, were not looked at."
+        f"{found}. The code was read, not run: other packages, what a checkpoint holds, and "
+        "arguments that a program puts together as it runs, were not looked at."
     )
 
 

@@ -140,7 +140,7 @@ def _without_own_files() -> Iterator[None]:
         sys.path[:] = before
 
 
-def _is_installed(root: str) -> bool:
+def is_installed(root: str) -> bool:
     """Say whether a name is a package's, and not that of a file beside the code."""
     try:
         spec = importlib.util.find_spec(root)
@@ -156,7 +156,7 @@ def _is_installed(root: str) -> bool:
 
 def _resolved(name: str) -> Any:
     """Return what a full name stands for today, `GONE` or `UNKNOWN`, from installed packages."""
-    if not _is_installed(name.partition(".")[0]):
+    if not is_installed(name.partition(".")[0]):
         return UNKNOWN
     try:
         return pkgutil.resolve_name(name)
@@ -173,7 +173,7 @@ def _resolved(name: str) -> Any:
 
 
 def _lightning() -> str:
-    return "lightning.pytorch" if _is_installed("lightning") else "pytorch_lightning"
+    return "lightning.pytorch" if is_installed("lightning") else "pytorch_lightning"
 
 
 def version(name: str) -> str:

@@ -57,6 +57,10 @@ def al(monkeypatch):
         ("/afs/cern.example/user/g/grace/x", "grace"),
         ("what the user calls the-value-of-a-variable", "the-value-of-a-variable"),
         (r"C:\\Users\\Erin\\torch.py", "Erin"),
+        (r"C:\Users\Jane Doe\torch.py", "Doe"),
+        ("MYSQL_PWD=hunter22", "hunter22"),
+        ("mysql --user x; pwd=hunter22", "hunter22"),
+        ("https://user:p@ss@host.example/x", "ss@"),
     ],
 )
 def test_what_looks_like_a_secret_is_hidden(text, secret):
@@ -69,6 +73,7 @@ def test_what_looks_like_a_secret_is_hidden(text, secret):
     "text",
     [
         "/opt/conda/lib/python3.11/site-packages/torch",
+        "PWD=/content OLDPWD=/opt",
         "/usr/local/cuda/lib64/stubs",
         "libcurand.so.10.3.0.86 and nvidia-curand-cu12==10.3.0.86",
         "GPU-feee0c61-26ec-5616-bb59-b6d777cc4f34",

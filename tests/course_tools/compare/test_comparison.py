@@ -128,7 +128,7 @@ def test_the_workloads_compute_what_they_say():
 
 def test_the_cpu_takes_part_with_one_thread_and_with_all():
     threads = torch.get_num_threads()
-    found = compare_devices(ELEMENTWISE, [64], ["cpu"], max_s=0.01)
+    found = compare_devices(ELEMENTWISE, [64], ["cpu", "cpu"], max_s=0.01)
     assert found.labels == [Contestant(CPU, number).label for number in sorted({1, threads})]
     assert [one.threads for one in found.measurements] == sorted({1, threads})
 
@@ -262,6 +262,15 @@ TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
 )
 def test_the_verdict_says_from_where_on_one_is_faster_for_good(lines, verdict):
     assert comparison(*(one for line in lines for one in line)).verdict() == verdict
+
+
+@pytest.mark.parametrize("size", [64, 65_536, 262_144, 2**24, 2**30])
+def test_the_verdict_fits_into_a_title_at_any_size(size):
+    label = "xla:0 (rehearsal)"
+    rows = [row(1, "cpu", *[1.0] * 8), row(size, "cpu", *[2.0] * 8)]
+    rows += [row(1, label, *[2.0] * 8, kind="xla"), row(size, label, *[1.0] * 8, kind="xla")]
+    verdict = comparison(*rows).verdict()
+    assert "faster at" in verdict and len(verdict) <= 45
 
 
 def test_a_lead_within_the_noise_is_no_lead():

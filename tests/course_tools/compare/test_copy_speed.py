@@ -59,6 +59,11 @@ def test_copies_to_and_from_xla_can_be_timed(in_xla):
     assert {each.direction for each in rate.copies} == {"to the device", "from the device"}
 
 
-def test_sizes_may_come_from_a_generator():
-    rate = copy_rate("cpu", sizes_bytes=(4**power for power in (3, 4)), max_s=0.01)
-    assert [copy.size_bytes for copy in rate.copies] == [64, 256]
+@pytest.mark.parametrize(
+    ("sizes", "copied"),
+    [((4**power for power in (3, 4)), [64, 256]), (64, [64])],
+    ids=["several", "one"],
+)
+def test_sizes_may_come_from_a_generator_or_be_one(sizes, copied):
+    rate = copy_rate("cpu", sizes_bytes=sizes, max_s=0.01)
+    assert [copy.size_bytes for copy in rate.copies] == copied

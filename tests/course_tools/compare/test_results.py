@@ -79,3 +79,9 @@ def test_two_kinds_of_work_are_neither_drawn_nor_tabled():
     for show in (both.plot, both.to_frame):
         with pytest.raises(ValueError, match="this result holds 2 of them"):
             show()
+
+
+@pytest.mark.parametrize("other", [{"workload": "RNN step"}, {"precision": "bf16"}, {"unit": "B"}])
+def test_a_picture_shows_one_kind_of_work_also_from_elsewhere(other):
+    with pytest.raises(ValueError, match="Pass results of the same work"):
+        Result((ONE,)).plot([Result((replace(ONE, **other),))])

@@ -189,6 +189,13 @@ def test_a_missing_parso_is_one_line(monkeypatch, capsys):
     assert shown.count("\n") == 1
 
 
+def test_the_all_clear_names_the_packages_that_were_asked_and_those_that_are_absent(monkeypatch):
+    assert "installed torch, Lightning, Darts, NumPy lack" in str(explain("x = 1"))
+    monkeypatch.setattr("course_tools.old_code.explain.is_installed", {"torch"}.__contains__)
+    clear = str(explain("x = 1"))
+    assert "installed torch lack" in clear and "not asked: Lightning, Darts, NumPy" in clear
+
+
 def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_path):
     clear = str(explain("x = 1"))
     assert "not run" in clear and "checkpoint" in clear
