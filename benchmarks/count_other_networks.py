@@ -4,7 +4,8 @@
 
 It needs diffusers, torchvision and transformers. Each network is made by the lines below, from its
 public configuration and without weights, and the page hands out the same lines. It writes
-tools/page/other_networks.json: what a sample is, the lines, and the counted sums.
+tools/page/other_networks.json: what a sample is, the lines, the counted sums, the number of weights
+and what others published of it.
 """
 
 import json
@@ -22,10 +23,14 @@ from tools.page.page_data import OTHERS, short, step_text
 
 DENOISING = "A sample is one denoising step of one image. An image takes 20 to 50 of them."
 DETECTORS = "torchvision.models.detection"
-# By its name on the page: the lines that make `model` and `inputs`, and what is special about it.
+OPENAI = "weights, in OpenAI's table of Whisper's models"
+TORCHVISION = "in torchvision's list of weights"
+# By its name on the page: the lines that make `model` and `inputs`, what is special about it, and
+# what others published of it.
 NETWORKS = {
     "Stable Diffusion 1.5 U-Net, 512 x 512": {
         "note": DENOISING,
+        "source": "860 million weights, in Table 1 of the paper on SDXL (arXiv 2307.01952)",
         "lines": """
             from diffusers import UNet2DConditionModel
 
@@ -34,8 +39,38 @@ NETWORKS = {
             inputs = {"sample": latents, "timestep": torch.ones(1), "encoder_hidden_states": text}
             """,
     },
+    "Stable Diffusion XL U-Net (SDXL), 1024 x 1024": {
+        "note": DENOISING,
+        "source": "2.6 billion weights, in Table 1 of the paper on SDXL (arXiv 2307.01952)",
+        "lines": """
+            from diffusers import UNet2DConditionModel
+
+            model = UNet2DConditionModel(
+                sample_size=128,
+                down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+                up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+                block_out_channels=(320, 640, 1280),
+                transformer_layers_per_block=(1, 2, 10),
+                attention_head_dim=(5, 10, 20),
+                cross_attention_dim=2048,
+                use_linear_projection=True,
+                addition_embed_type="text_time",
+                addition_time_embed_dim=256,
+                projection_class_embeddings_input_dim=2816,
+            )
+            latents, text = torch.empty(1, 4, 128, 128), torch.empty(1, 77, 2048)
+            more = {"text_embeds": torch.empty(1, 1280), "time_ids": torch.ones(1, 6)}
+            inputs = {
+                "sample": latents,
+                "timestep": torch.ones(1),
+                "encoder_hidden_states": text,
+                "added_cond_kwargs": more,
+            }
+            """,
+    },
     "DiT-XL/2 diffusion transformer, 256 x 256": {
         "note": DENOISING,
+        "source": "118.6 billion multiply-adds, in Table 4 of its paper (arXiv 2212.09748)",
         "lines": """
             from diffusers import DiTTransformer2DModel
 
@@ -47,11 +82,32 @@ NETWORKS = {
             }
             """,
     },
-    "Faster R-CNN, ResNet-50-FPN, 800 x 800": {"detector": "fasterrcnn_resnet50_fpn", "side": 800},
-    "SSD300, VGG-16, 300 x 300": {"detector": "ssd300_vgg16", "side": 300},
-    "Whisper small, 30 s of speech": {"whisper": (12, 768, 12, 80, 51_865)},
+    "Faster R-CNN, ResNet-50-FPN, 800 x 800": {
+        "detector": "fasterrcnn_resnet50_fpn",
+        "side": 800,
+        "source": f"41,755,286 weights and 134.4 billion multiply-adds, {TORCHVISION}",
+    },
+    "Mask R-CNN, ResNet-50-FPN, 800 x 800": {
+        "detector": "maskrcnn_resnet50_fpn",
+        "side": 800,
+        "source": f"44,401,393 weights, {TORCHVISION}",
+    },
+    "SSD300, VGG-16, 300 x 300": {
+        "detector": "ssd300_vgg16",
+        "side": 300,
+        "source": f"35,641,826 weights and 34.9 billion multiply-adds, {TORCHVISION}",
+    },
+    "Whisper small, 30 s of speech": {
+        "whisper": (12, 768, 12, 80, 51_865),
+        "source": f"244 million {OPENAI}",
+    },
+    "Whisper large-v3, 30 s of speech": {
+        "whisper": (32, 1280, 20, 128, 51_866),
+        "source": f"1,550 million {OPENAI}",
+    },
     "wav2vec 2.0 base, 10 s of speech": {
         "note": "A sample is ten seconds of sound. The loss is not counted.",
+        "source": "94.4 million weights, in OpenVINO's list of models",
         "lines": """
             from transformers import Wav2Vec2Config, Wav2Vec2ForCTC
 
@@ -90,14 +146,15 @@ DETECTOR = """
 
 def whole(network):
     """Return a network of the table with its lines and its note."""
+    source = {"source": network["source"]}
     if "whisper" in network:
         names = ("layers", "width", "heads", "mels", "words")
         made = WHISPER.format(**dict(zip(names, network["whisper"], strict=True)))
         note = "A sample is 30 seconds of sound with a text of 200 tokens, read at once."
-        return {"lines": made, "note": f"{note} Writing it token by token takes longer."}
+        return {"lines": made, "note": f"{note} Writing it token by token takes longer.", **source}
     if "detector" in network:
         made = DETECTOR.format(**network)
-        return {"lines": made, "note": "A sample is one image.", "detects": True}
+        return {"lines": made, "note": "A sample is one image.", "detects": True, **source}
     return network
 
 
@@ -128,15 +185,15 @@ def count(network):
             held = estimate_memory(model, inputs, batch=4, training=training).lines()
             memory[task] = short(*[number for line in held for number in line])
         print(f"  {task}: {work.parameters / 1e6:,.1f} million parameters, {work}", flush=True)
-    rest = {key: network[key] for key in ("note", "detects") if key in network}
-    return {"steps": steps, "memory": memory, "lines": lines, **rest}
+    rest = {key: network[key] for key in ("note", "source", "detects") if key in network}
+    weights = sum(each.numel() for each in model.parameters())
+    return {"steps": steps, "memory": memory, "lines": lines, "weights": weights, **rest}
 
 
 if __name__ == "__main__":
     found = json.loads(OTHERS.read_text("utf-8")) if OTHERS.exists() else {}
-    for name in [
-        each for each in NETWORKS if each not in found
-    ]:  # delete the file to count all anew
+    missing = [each for each in NETWORKS if each not in found]  # delete the file to count all anew
+    for name in missing:
         print(name, flush=True)
         found[name] = count(whole(NETWORKS[name]))
         ordered = {each: found[each] for each in NETWORKS if each in found}

@@ -11,10 +11,7 @@ DURATIONS = (
     ("µs", 1e-6),
     ("ns", 1e-9),
 )
-PREFIXES = (
-    *(("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)),
-    *(("", 1), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)),
-)
+PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1))
 
 
 def format_seconds(seconds: float) -> str:
@@ -31,7 +28,7 @@ def format_count(number: float, unit: str = "") -> str:
     """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images".
 
     A unit in capitals, such as "B" or "FLOP", takes the prefix; a word leaves it to the number.
-    Below 10^-9 the number has an exponent.
+    A number below 1 has no prefix.
     """
     digits, prefix = _scaled(number, PREFIXES, "")
     return f"{digits} {prefix}{unit}" if unit.isupper() else f"{digits}{prefix} {unit}".rstrip()

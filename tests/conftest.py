@@ -32,7 +32,10 @@ MARKED = {
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
     "course_lessons/scripts": "long",
+    "course_lessons/device_speed/test_panel.py": "long",
+    "course_lessons/test_lightning_training.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
+    "course_tools/estimate/test_known_networks.py": "long",
     "course_tools/estimate/counting/test_count_work.py": "long",
     "course_lessons/evidence/test_published.py": "long",
 }
@@ -68,8 +71,9 @@ def pytest_collection_modifyitems(items):
             if item.path.is_relative_to(HERE)
             else item.path.name
         )
-        for part in {name, name.partition("/")[0]} & MARKED.keys():
-            item.add_marker(MARKED[part])
+        for part, mark in MARKED.items():
+            if name == part or name.startswith(f"{part}/"):
+                item.add_marker(mark)
         if name.endswith(".ipynb"):
             item.add_marker("notebook")
         if "in_xla" in getattr(item, "fixturenames", ()):
@@ -107,10 +111,37 @@ sys.addaudithook(look_for_a_start)
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A folder in whose /sys, /proc and /dev the package looks, in place of this machine's."""
+    from stand_ins import FOREIGN
+
     from course_utils.hardware import machine
 
+    for variable in FOREIGN:
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def one_thread():
+    """Compute with one thread: nothing that is tested depends on it, and a busy machine hurts
+    less.
+    """
+    from course_utils.timing import using_threads
+
+    with using_threads(1):
+        yield
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of each picture that is made, before it is closed, in their order."""
+    import matplotlib.pyplot as plt
+
+    axes = []
+    monkeypatch.setattr(plt, "close", lambda figure: axes.append(figure.axes[0]))
+    yield axes
+    monkeypatch.undo()
+    plt.close("all")
 
 
 @pytest.fixture(scope="session")

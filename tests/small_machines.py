@@ -22,20 +22,9 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # a port where nothing listens: what a machine without a network is to pip
 NOWHERE = "http://127.0.0.1:9"
 # What a lesson needs, as stand-ins of a version that is good enough.
-GOOD = {
-    "matplotlib": "3.10.0",
-    "ipywidgets": "7.7.1",
-    "numpy": "2.1.3",
-    "pandas": "2.2.3",
-    "tensorboard": "2.20.0",
-    "psutil": "5.9.5",
-    "pooch": "1.8.2",
-    "parso": "0.8.4",
-    "tqdm": "4.67.3",
-    "packaging": "24.2",
-}
-
-
+PINS = "matplotlib==3.10.0 ipywidgets==7.7.1 numpy==2.1.3 pandas==2.2.3 tensorboard==2.20.0"
+PINS += " psutil==5.9.5 pooch==1.8.2 parso==0.8.4 tqdm==4.67.3 packaging==24.2"
+GOOD = dict(pin.split("==") for pin in PINS.split())
 SETUP = setup_cell(replace(read_address(), repository="", published=False))
 # Runs a cell as a notebook does. IPython comes from the environment of the tests, which nothing in
 # the cell may see.

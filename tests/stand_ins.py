@@ -4,32 +4,21 @@ A stand-in replaces only what the machine lacks: the driver's management library
 tests/stubs), `nvidia-smi`, an installed distribution, or the files of /sys and /dev.
 """
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import textwrap
-import venv
 from pathlib import Path
 
 import pytest
-import torch
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STUBS = Path(__file__).resolve().parent / "stubs"
 # Variables that would make a test depend on the machine that it runs on.
-FOREIGN = (
-    *(
-        "CI",
-        "COLAB_RELEASE_TAG",
-        "KAGGLE_KERNEL_RUN_TYPE",
-        "BINDER_SERVICE_HOST",
-        "BINDER_LAUNCH_HOST",
-    ),
-    *("CUDA_VISIBLE_DEVICES", "PJRT_DEVICE", "COURSE_DEVICE", "LD_LIBRARY_PATH", "LD_PRELOAD"),
-)
+FOREIGN = ("CI", "COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE", "BINDER_SERVICE_HOST")
+FOREIGN += ("BINDER_LAUNCH_HOST", "CUDA_VISIBLE_DEVICES", "PJRT_DEVICE", "COURSE_DEVICE")
+FOREIGN += ("LD_LIBRARY_PATH", "LD_PRELOAD")
 needs_linux = pytest.mark.skipif(
     sys.platform != "linux", reason="loads stub libraries as Linux does"
 )
@@ -73,9 +62,7 @@ def machine_with(folder: Path, *pci: tuple[str, str, str]) -> Path:
     return folder
 
 
-def stub_package(
-    folder: Path, name: str, version: str, code: str, *, entry_points: str = ""
-) -> Path:
+def stub_package(folder: Path, name: str, version: str, code: str) -> Path:
     """Write an installed distribution: a package, its version.py and its metadata. Return the
     folder for the path.
     """
@@ -85,79 +72,4 @@ def stub_package(
     info = folder / f"{name}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    if entry_points:
-        (info / "entry_points.txt").write_text(entry_points)
     return folder
-
-
-def changed_torch(folder: Path, changes: str) -> Path:
-    """Return a path on which `torch` is the real one after `changes` were made to it, as another
-    build would be.
-    """
-    code = f"""
-    import importlib, sys
-    sys.path.remove({str(folder)!r})
-    del sys.modules["torch"]
-    import torch
-    {changes}
-    """
-    return stub_package(folder, "torch", f"{torch.__version__.partition('+')[0]}+cpu", code)
-
-
-def environment_without(folder: Path, *missing: str) -> str:
-    """Return the Python of a new environment that has every package of this one except those
-    `missing`.
-    """
-    venv.create(folder, symlinks=True)
-    python = folder / "bin/python"
-    there = Path(
-        subprocess.check_output(
-            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
-        ).strip()
-    )
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.startswith(missing) and not (there / entry.name).exists():
-            (there / entry.name).symlink_to(entry)
-    return str(python)
-
-
-def doctor(root: Path | None = None) -> list[str]:
-    """Return the arguments of a Python that is a doctor, for whom /sys, /proc and /dev are in the
-    folder `root`.
-    """
-    code = f"""
-    import pathlib, runpy
-    from course_utils.hardware import machine
-    machine.ROOT = pathlib.Path({str(root)!r})
-    runpy.run_module("course_tools.doctor", run_name="__main__")
-    """
-    return ["-c", textwrap.dedent(code)] if root else ["-m", "course_tools.doctor"]
-
-
-def run_doctor(
-    *arguments: str, python: str = sys.executable, path=None, root=None, **variables: str
-):
-    """Run `python -m course_tools.doctor --json` on such a machine; return its exit status and its
-    report.
-    """
-    environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}
-    environment |= {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])),
-        **variables,
-    }
-    command = [python, *doctor(root), "--json", "--limit", "150", *arguments]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=400, cwd=STUBS
-    )
-    assert done.stdout.startswith("{"), done.stderr
-    return done.returncode, json.loads(done.stdout)
-
-
-def finding(*arguments: str, **options) -> dict:
-    """Run the doctor for one family, `finding("cuda", ...)`, check its exit status, and return its
-    one finding.
-    """
-    status, report = run_doctor("--require", *arguments, **options)
-    (only,) = report["findings"]
-    assert status == (0 if only["usable"] else 1)
-    return only

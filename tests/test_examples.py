@@ -12,14 +12,6 @@ import course_utils
 
 PACKAGES = (course_utils, course_tools)
 STARTS_PROCESSES = "course_utils.launch.parent"
-TOOLS = (
-    "timeline.bottleneck.find_bottleneck",
-    "estimate.network.estimate",
-    "estimate.memory.estimate_memory.estimate_memory",
-    "estimate.language.finetuning.estimate_finetuning",
-    "estimate.language.serving.estimate_serving",
-    "old_code.trainer_arguments.modernize",
-)
 # An example of this would examine the whole machine.
 WITHOUT = {"diagnose"}
 
@@ -57,12 +49,6 @@ def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     done = doctest.testmod(importlib.import_module(name), optionflags=flags)
     assert done.attempted and not done.failed
-
-
-@pytest.mark.parametrize("name", TOOLS)
-def test_what_a_tool_is_asked_with_has_an_example(name):
-    module, _, function = f"course_tools.{name}".rpartition(".")
-    assert ">>> " in getattr(importlib.import_module(module), function).__doc__
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

@@ -12,6 +12,7 @@ import pytest
 from course_lessons.exercises.progress import NOTEBOOKS
 
 LESSONS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+SCRIPTS = LESSONS[0].parent / "course_lessons" / "scripts"
 KIBIBYTE = 1024
 
 
@@ -50,6 +51,14 @@ def test_the_file_is_valid_with_cell_ids_and_small(lesson, notebook):
 def test_it_was_executed_from_top_to_bottom_in_one_go(notebook):
     counts = [cell.execution_count for cell in code_cells(notebook)]
     assert counts == list(range(1, len(counts) + 1))
+
+
+def test_a_line_of_a_script_that_an_output_quotes_stands_there_today(notebook):
+    for cell in code_cells(notebook):
+        shown = "".join(output.get("text", "") for output in cell.outputs)
+        for name, number, line in re.findall(r"(train_\w+\.py):(\d+): (.*)", shown):
+            written = (SCRIPTS / name).read_text().splitlines()[int(number) - 1]
+            assert written.strip() == line.strip(), (cell.id, name, number)
 
 
 def test_it_holds_no_time_stamps_and_no_widget_state(notebook):
@@ -103,13 +112,7 @@ def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, noteb
     opening = notebook.cells[0]
     assert opening.cell_type == "markdown"
     assert re.match(rf"# {int(lesson.name[:2])}\. ", opening.source)
-    for part in (
-        "**The question:**",
-        "**You need**",
-        "**Time:**",
-        "**Hardware:**",
-        "CPU",
-    ):
+    for part in ("**The question:**", "**You need**", "**Time:**", "**Hardware:**", "CPU"):
         assert part in opening.source, part
     goals = re.findall(r"^- ", opening.source, re.MULTILINE)
     assert 1 <= len(goals) <= 3

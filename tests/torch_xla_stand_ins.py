@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import torch
+from stand_ins import stub_package
 
 from course_utils.hardware import libpython
 
@@ -48,15 +49,11 @@ def with_another_torch_xla(folder: Path, release: str = "2.8.0", loads: bool = F
     another torch.
     """
     without_torch_xla(folder)
-    (folder / "torch_xla" / "_internal").mkdir(parents=True)
-    (folder / "torch_xla" / "__init__.py").write_text("" if loads else "import _XLAC\n")
+    stub_package(folder, "torch_xla", release, "" if loads else "import _XLAC\n")
+    (folder / "torch_xla" / "_internal").mkdir()
     (folder / "torch_xla" / "_internal" / "__init__.py").write_text("")
-    (folder / "torch_xla" / "_internal" / "tpu.py").write_text(
-        "def num_available_chips():\n    return 0\n"
-    )
-    info = folder / f"torch_xla-{release}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch_xla\nVersion: {release}\n")
+    tpu = "def num_available_chips():\n    return 0\n"
+    (folder / "torch_xla" / "_internal" / "tpu.py").write_text(tpu)
     _write_broken_library(folder / f"_XLAC{importlib.machinery.EXTENSION_SUFFIXES[0]}")
     return folder
 

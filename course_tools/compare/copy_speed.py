@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,9 +11,6 @@ from course_utils.kinds import kind_called
 from course_utils.timing import time_call
 from course_utils.transfers import to_device
 from course_utils.units import format_seconds
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
 # devices whose driver can read the host's memory by itself, once it is pinned
@@ -51,22 +47,6 @@ class CopyRate:
             curves.setdefault((item.direction, item.pinned), []).append(item)
         return curves
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return a pandas table with a row for each direction: latency, bandwidth and break-even.
-
-        The latency is the shortest time of any copy, whatever its size: a single small copy is
-        often slower than one of a few kilobytes. The bandwidth is the rate of the largest copy. A
-        copy of latency x bandwidth bytes spends as long on getting started as on its bytes.
-        """
-        import pandas as pd
-
-        rows = []
-        for (direction, pinned), curve in self.curves().items():
-            latency_s, rate = latency(curve), curve[-1].rate_gb_per_s
-            rows.append((direction, pinned, latency_s * 1e6, rate, latency_s * rate * 1e6))
-        columns = ["copy", "pinned", "latency_us", "bandwidth_gb_per_s", "break_even_kb"]
-        return pd.DataFrame(rows, columns=columns).set_index(["copy", "pinned"])
-
     def __repr__(self) -> str:
         lines = [f"copies on {self.device}:"]
         for (direction, pinned), curve in self.curves().items():
@@ -84,7 +64,10 @@ class CopyRate:
 
 
 def latency(copies: Sequence[Copy]) -> float:
-    """Return the seconds that a copy costs whatever its size: those of the fastest copy."""
+    """Return the seconds that a copy costs whatever its size: those of the fastest copy.
+
+    A single small copy is often slower than one of a few kilobytes.
+    """
     return min(copy.median_s for copy in copies)
 
 

@@ -126,13 +126,16 @@ def processes(running: World) -> Iterator[Name]:
     reducers = ForkingPickler._extra_reducers
 
     def reduce(tensor: Tensor) -> tuple[Any, ...]:
-        place = place_of(tensor)
-        with torch._C._DisableTorchDispatch():  # a GPU shares its memory and copies nothing
-            rebuild, parts = reducers[type(tensor)](tensor)
+        place, (rebuild, parts) = place_of(tensor), reducers[type(tensor)](tensor)
         return (rebuild, parts) if place.type == "cpu" else (arrive, (str(place), rebuild, parts))
 
-    of_tensors = {kind: reduce for kind in reducers if issubclass(kind, Tensor)}
-    yield Name(ForkingPickler, "_extra_reducers", {**reducers, **of_tensors})
+    def reduce_memory(storage: Any) -> tuple[Any, ...]:
+        with torch._C._DisableTorchDispatch():  # a GPU shares its memory and copies nothing
+            return reducers[type(storage)](storage)
+
+    ours: dict[type, Any] = {kind: reduce for kind in reducers if issubclass(kind, Tensor)}
+    ours[torch.UntypedStorage] = reduce_memory
+    yield Name(ForkingPickler, "_extra_reducers", {**reducers, **ours})
     yield Name(BaseProcess, "start", start_rehearsed)
     yield Name(subprocess.Popen, "__init__", popen_rehearsed)
 

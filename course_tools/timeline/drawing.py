@@ -29,7 +29,7 @@ FEW = 40  # spans of a lane that are drawn with an edge each,
 WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
 MOST = 12  # lanes of a run that are drawn
 FINE = 2e-4  # of the axis: what is closer together than this is drawn as one, if there is much
-LETTER = 0.0155  # of the axes' width, for one letter of 20 pt
+LETTER = 0.0150  # of the axes' width, for one letter of 20 pt
 
 
 def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:

@@ -45,7 +45,8 @@ class Timeline:
         start_s, end_s). A lane whose name begins with "device" is drawn as one.
         """
         noted = {name: list(spans) for name, spans in lanes.items()}
-        first_s = min(start_s for spans in noted.values() for _, start_s, _ in spans)
+        starts = [start_s for spans in noted.values() for _, start_s, _ in spans]
+        first_s = min(starts, default=0.0)
         made = []
         for name, spans in noted.items():
             work = tuple(Span(what, start - first_s, end - first_s) for what, start, end in spans)
@@ -76,8 +77,8 @@ class Timeline:
         steps = steps_of(events)
         if not steps:
             return made
-        unmarked = [event for event in shown if not event["name"].startswith("ProfilerStep#")]
-        first = min((event["ts"] for event in unmarked), default=steps[0]["ts"])
+        placed = [event for event in shown if _place(event, threads, several_gpus=False)]
+        first = min((event["ts"] for event in placed), default=steps[0]["ts"])
         start_s = (steps[0]["ts"] - first) / 1e6
         return made.between(start_s, (steps[-1]["ts"] + steps[-1]["dur"] - first) / 1e6)
 
@@ -91,9 +92,9 @@ class Timeline:
         """Seconds from the first event to the end of the last."""
         return max((lane.end_s for lane in self.lanes), default=0.0)
 
-    def plot(self, title: str = "What happened when") -> Picture:
-        """Return a picture of the lanes. The title has 45 characters at most."""
-        return draw_runs({"one run": self.lanes}, title)
+    def plot(self) -> Picture:
+        """Return a picture of the lanes."""
+        return draw_runs({"one run": self.lanes}, "What happened when")
 
     def __repr__(self) -> str:
         return in_words(self.lanes, self.end_s)
@@ -159,7 +160,7 @@ def _place(
     category, tid, work = event.get("cat"), event.get("tid"), work_of(event)
     if work:
         kind = LANE_OF_WORK[work]
-        stream = f"stream {str(tid).removeprefix('stream ')}"
+        stream = f"stream {tid}"
         name = {"copies": "copies", "exchange": "NCCL"}.get(kind, stream)
         # the profiler gives each GPU a process whose number is the GPU's
         return kind, f"GPU {event['pid']} {name}" if several_gpus else name, None

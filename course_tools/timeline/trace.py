@@ -38,16 +38,6 @@ NUMBER = (int, float)
 LATEST = 1e18  # microseconds since 1970: the year 33,000
 PLAIN = (str, int, float, type(None))
 NOTHING: dict[str, Any] = {}
-# What the profiler called its categories until 2021.
-OLD_CATEGORIES = {
-    "Operator": "cpu_op",
-    "Runtime": "cuda_runtime",
-    "Kernel": "kernel",
-    "Memcpy": "gpu_memcpy",
-    "Memset": "gpu_memset",
-}
-# Blocks that the profiler names itself; until 2021 it called them operators.
-NAMED = ("ProfilerStep#", "enumerate(DataLoader)#", "Optimizer.")
 
 # Where the profiler writes. On Windows it reads a path in the system's code page, and does not find
 # the temporary folder of a user whose name has an umlaut: there the file lies in the working
@@ -143,8 +133,7 @@ def open_trace(trace: Trace) -> Mapping[str, Any]:
 
 
 def complete_events(trace: Trace) -> list[dict[str, Any]]:
-    """Return the events of a Chrome trace that have a start and an end, with the categories of
-    today.
+    """Return the events of a Chrome trace that have a start and an end.
 
     Raises:
         ValueError: it is not a Chrome trace, or an event of it is damaged.
@@ -156,12 +145,8 @@ def complete_events(trace: Trace) -> list[dict[str, Any]]:
         wrong = _what_is_wrong(event)
         if wrong:
             raise ValueError(f"event {number} of the trace is damaged: {wrong}.")
-        category = event.get("cat")
-        category = OLD_CATEGORIES.get(category, category)
-        if category == "cpu_op" and event["name"].startswith(NAMED):
-            category = "user_annotation"
-        whose = {"pid": event.get("pid"), "tid": event.get("tid")}
-        found.append({**event, **whose, "cat": category})
+        whose = {name: event.get(name) for name in ("cat", "pid", "tid")}
+        found.append({**event, **whose})
     return found
 
 

@@ -13,7 +13,7 @@ from course_utils.launch.request import LaunchError
 # What torchrun or SLURM may have left in this shell: Lightning would wait for their ranks.
 FOREIGN = re.compile(
     r"((LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|NODE_RANK|ROLE_NAME|MASTER_(ADDR|PORT)"
-    r"|TORCHELASTIC_[A-Z_]+|SLURM_(NTASKS(_PER_NODE)?|PROCID|LOCALID|NODEID)|JSM_NAMESPACE_[A-Z_]+)"
+    r"|TORCHELASTIC_[A-Z_]+|SLURM_(NTASKS(_PER_NODE)?|PROCID|LOCALID|NODEID))"
 )
 # When a process is killed, multiprocessing removes its semaphores, and warns that it does. torch
 # 2.8 and 2.9 make Python 3.13 warn ten times in each process. Python 3.12 warns of a fork beside

@@ -20,7 +20,10 @@ OPENINGS = {
         "course_lessons.gpu.pictures:draw_memories",
         "A CPU and a GPU, each with its own memory, and between the memories a slow bus.",
     ),
-    "multi_gpu": ("course_lessons.multi_gpu.pictures:draw_published_scaling", ""),
+    "multi_gpu": (
+        "course_lessons.multi_gpu.pictures:draw_published_scaling",
+        "Eight A100 GPUs train ResNet-50 6.7 times as fast as one in fp16, and 7.7 times in tf32.",
+    ),
     "beyond_the_notebook": (
         "course_lessons.beyond_the_notebook.pictures:draw_starts",
         "Three ways to start a rank: fork copies this kernel, spawn and torchrun begin anew.",
@@ -38,7 +41,10 @@ OPENINGS = {
         "course_lessons.worth_it.money:draw_imagenet",
         "Time against money for one training run on six devices, two of which are free.",
     ),
-    "memory": ("course_lessons.memory.pictures:draw_resnet_step", ""),
+    "memory": (
+        "course_lessons.memory.pictures:draw_resnet_step",
+        "In the memory of one training step of ResNet-50, nearly all of the peak is activations.",
+    ),
     "darts": (
         "course_lessons.darts.pictures:draw_published",
         "By default a GPU trains Darts' networks 0.78 to 10 times as fast as a CPU (published).",

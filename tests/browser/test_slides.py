@@ -1,5 +1,6 @@
 """The slides of the lessons in a real browser that has no network."""
 
+import functools
 import io
 import subprocess
 import sys
@@ -10,10 +11,11 @@ import pytest
 from chromium import CHROMIUM, sync_api
 from PIL import Image
 
+from tests.course_tools.compare.test_charts import CPU_BLUE, count
+
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
-CPU_BLUE = (0, 114, 178)
 # The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count
 # as large.
 TOO_FAINT = """() => {
@@ -49,13 +51,18 @@ OVERFLOWS = """() => Reveal.getSlides().filter(slide => {
 
 
 @pytest.fixture(scope="module")
-def slides(tmp_path_factory) -> Path:
-    """A folder with the slides of all lessons, made as `make slides` makes them."""
+def slides(tmp_path_factory):
+    """Return a function that makes the slides of a lesson once, as `make slides` makes them."""
     folder = tmp_path_factory.mktemp("slides")
-    command = [sys.executable, "-m", "jupyter", "nbconvert", "--config", "tools/slides/config.py"]
-    command += ["--output-dir", str(folder), *map(str, LESSONS)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    return folder
+
+    @functools.cache
+    def make(stem) -> Path:
+        command = [sys.executable, "-m", "jupyter", "nbconvert", "--config"]
+        command += ["tools/slides/config.py", "--output-dir", folder, f"notebooks/{stem}.ipynb"]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+        return folder / f"{stem}.slides.html"
+
+    return make
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +94,7 @@ def show(slides, browser):
     page.on("pageerror", lambda error: page.said.append(str(error)))
 
     def _show(stem):
-        page.goto((slides / f"{stem}.slides.html").as_uri())
+        page.goto(slides(stem).as_uri())
         page.wait_for_function("() => window.Reveal?.isReady()", timeout=10_000)
         return page
 
@@ -120,6 +127,7 @@ def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(
     assert not page.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
 def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
     page = show(stem)
@@ -155,11 +163,7 @@ def blue_dots(page) -> int:
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     # the bar beside a cell of code is blue as well
     right = image.crop((100, 0, image.width, image.height))
-    return sum(
-        count
-        for count, colour in right.getcolors(2**24)
-        if all(abs(a - b) < 12 for a, b in zip(colour, CPU_BLUE, strict=True))
-    )
+    return count(right, CPU_BLUE, slack=12)
 
 
 def test_the_prediction_is_seen_before_its_answer(show):

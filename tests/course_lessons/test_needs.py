@@ -59,12 +59,7 @@ def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
     ("system", "gpus", "ranks", "reason"),
     [
         ("linux", 0, None, None),
-        (
-            "linux",
-            1,
-            None,
-            BESIDE_A_GPU,
-        ),
+        ("linux", 1, None, BESIDE_A_GPU),
         ("darwin", 0, None, "on a Mac no copy of this kernel can train."),
         ("win32", 0, "on Windows no ranks start.", "on Windows no ranks start."),
     ],

@@ -6,16 +6,10 @@ from course_lessons.data.models import AirRNN
 from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, make_windows
 from course_lessons.plain_training import train_plain
 
-from course_utils.timing import using_threads
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SERIES = air_passengers()[0]
 INPUTS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 20)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with using_threads(1):
-        yield
 
 
 def plain_losses(epochs: int, seed: int = 42, **kwargs) -> tuple[list[float], AirRNN]:

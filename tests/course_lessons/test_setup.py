@@ -25,7 +25,7 @@ from course_utils import __version__
 from tools.setup_cell import read_address, setup_cell
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="the environments are as on Linux and Mac"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the environments are as on Linux and Mac")
 ]
 HERE = f"Course {__version__} is here"
 # The wheel of a release, on a machine that reaches no network
@@ -119,13 +119,6 @@ def test_a_package_whose_version_pip_cannot_read_stops_nothing(hosted):
     hosted.has(distro_info="1.1build1")  # Debian's, seen beside notebooks that use its packages
     write_wheel(hosted.folder, "lightning", "2.6.6")
     assert said(hosted.set_up()) == f"{HERE}; added: lightning 2.6.6."
-
-
-@pytest.mark.process
-def test_a_command_of_a_cell_runs_the_python_of_this_kernel(hosted):
-    hosted.has(lightning="2.6.6")
-    look = f"{SETUP}\nimport shutil\nprint(shutil.which('python'))"
-    assert hosted.set_up(look).stdout.splitlines()[-1] == str(hosted.python)
 
 
 @pytest.mark.process

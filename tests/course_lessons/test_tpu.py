@@ -18,12 +18,8 @@ def run_lesson(site: Path, folder: Path) -> list:
     kernel = folder / "share" / "kernels" / "stand-in"
     kernel.mkdir(parents=True)
     argv = [sys.executable, "-S", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {
-        "argv": argv,
-        "display_name": "stand-in",
-        "language": "python",
-        "env": stand_ins.environment(site),
-    }
+    spec = {"argv": argv, "display_name": "stand-in", "language": "python"}
+    spec["env"] = stand_ins.environment(site)
     (kernel / "kernel.json").write_text(json.dumps(spec))
     command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "notebook", "--execute"]
     command.append(str(LESSON))

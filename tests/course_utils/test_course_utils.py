@@ -4,47 +4,28 @@ from start_python import python
 import course_tools
 import course_utils
 
-HEAVY = (
-    "torch",
-    "torch_xla",
-    "lightning",
-    "pytorch_lightning",
-    "matplotlib",
-    "ipywidgets",
-    "pandas",
-    "IPython",
-    "darts",
+HEAVY = ["torch", "torch_xla", "lightning", "pytorch_lightning", "matplotlib", "ipywidgets"]
+HEAVY += ["pandas", "IPython", "darts", "torchvision", "PIL", "parso"]
+HELP = "runpy.run_module('course_tools.old_code', run_name='__main__')"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("import course_utils", []),
+        ("import course_utils.launch.__main__", []),
+        ("from course_tools import diagnose", []),
+        (f"import runpy; sys.argv = ['', '--help']\ntry: {HELP}\nexcept SystemExit: pass", []),
+        ("import course_utils; course_utils.time_call", ["torch"]),
+        ("import course_tools.timeline.bottleneck", ["torch"]),
+        ("from course_tools.estimate import Chip, estimate, estimate_memory", ["torch"]),
+    ],
 )
-
-
-def run(code: str, *options: str) -> str:
-    done = python(*options, "-c", code, fresh=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
-
-
-@pytest.mark.process
-def test_importing_the_package_loads_nothing_heavy():
-    assert (
-        run(f"import course_utils, sys; print([name for name in {HEAVY} if name in sys.modules])")
-        == "[]"
-    )
-
-
-@pytest.mark.process
-def test_a_name_loads_torch_and_nothing_heavier():
-    loaded = run(
-        "import course_utils, sys; course_utils.time_call\n"
-        f"print([m for m in {HEAVY} if m in sys.modules])"
-    )
-    assert loaded == "['torch']"
-
-
-@pytest.mark.process
-def test_the_doctor_starts_without_torch():
-    code = "import sys; sys.modules['torch'] = None; import course_tools.doctor\n"
-    code += "from course_tools import diagnose"
-    run(f"{code}; print(diagnose)")
+def test_an_import_loads_no_more_than_it_needs(code, loaded):
+    look = f"print([name for name in {HEAVY} if name in sys.modules])"
+    done = python("-c", f"import sys; {code}\n{look}", fresh=True)
+    assert (done.stdout.splitlines()[-1:], done.stderr) == ([str(loaded)], "")
 
 
 @pytest.mark.parametrize("package", [course_utils, course_tools])

@@ -30,7 +30,6 @@ from course_utils.hardware.card import Card
 from course_utils.hardware.nvidia import Driver
 from course_utils.xla import xla_counters
 
-HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
 V7X = ("0x1ae0", "0x0076", "0x088000")
 V4 = ("0x1ae0", "0x005e", "0x088000")
@@ -199,12 +198,6 @@ def test_an_intel_card_is_counted_before_it_runs(monkeypatch):
     assert str(pick_device()) == "xpu:0" and pick_device().memory_bytes is None
 
 
-def test_a_hostile_name_stays_text_in_the_card_and_on_one_line_of_the_table():
-    devices = DeviceList([Device("cuda", 0, HOSTILE_CARD, 1)])
-    assert "<script" not in devices._repr_html_() and "\x1b" not in devices._repr_html_()
-    assert len(repr(devices).splitlines()) == 2 and "\x1b" not in repr(devices)
-
-
 @has_xla
 @no_cuda
 @pytest.mark.parametrize(
@@ -266,9 +259,8 @@ def test_an_accelerator_of_a_kind_that_the_course_does_not_know_is_left_alone(mo
 
 
 def test_a_device_is_picked_by_its_name_or_by_course_device(monkeypatch):
-    assert str(pick_device("cpu")) == "cpu" and pick_device("cpu:0").torch_device == torch.device(
-        "cpu"
-    )
+    assert str(pick_device("cpu")) == "cpu"
+    assert pick_device("cpu:0").torch_device == torch.device("cpu")
     monkeypatch.setenv("COURSE_DEVICE", "cpu")
     assert pick_device().kind == "cpu"
 
@@ -333,10 +325,8 @@ def test_a_name_of_no_kind_is_refused_with_the_kinds(name):
 
 
 def test_a_device_knows_its_torch_device():
-    assert (
-        Device("cuda", 1, "x").torch_device == torch.device("cuda:1")
-        and str(Device("xla", 0, "x")) == "xla:0"
-    )
+    assert Device("cuda", 1, "x").torch_device == torch.device("cuda:1")
+    assert str(Device("xla", 0, "x")) == "xla:0"
 
 
 def test_devices_show_as_a_table_in_a_terminal_and_a_card_in_a_notebook():

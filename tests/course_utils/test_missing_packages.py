@@ -31,17 +31,6 @@ def test_what_a_tool_lacks_is_named_with_the_command_that_installs_it(code, pack
 
 
 @pytest.mark.process
-def test_a_command_says_it_in_one_line(tmp_path):
-    (tmp_path / "old.py").write_text("import torch\n")
-    done = run_without(
-        f"from course_tools.old_code.__main__ import main; sys.exit(main([{str(tmp_path)!r} "
-        "+ '/old.py']))"
-    )
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "This needs parso" in done.stderr
-
-
-@pytest.mark.process
 def test_the_launcher_refuses_before_it_starts_a_process(tmp_path):
     code = (
         "import importlib.util; importlib.util.find_spec = lambda name: None\n"

@@ -2,11 +2,8 @@
 oracle.
 """
 
-import functools
+import gc
 import math
-import os
-import subprocess
-import sys
 import time
 from unittest.mock import patch
 
@@ -166,23 +163,10 @@ def test_steady_noise_is_not_taken_for_drift(world):
     assert flagged <= 4
 
 
-def test_work_that_is_done_on_the_first_call_only_is_noticed():
-    @functools.cache
-    def fn():
-        return torch.randn(500, 500) @ torch.randn(500, 500)
-
-    timed = time_call(fn)
-    assert (
-        "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
-        in timed.warnings
-    )
-
-
-def test_an_operation_of_pytorch_is_not_taken_for_work_that_is_not_done():
-    values = torch.randn(64)
-    assert not any(
-        "first call only" in warning for warning in time_call(lambda: values + 1).warnings
-    )
+@pytest.mark.parametrize(("later_s", "noticed"), [(5e-7, True), (2e-6, False)])
+def test_work_that_is_done_on_the_first_call_only_is_noticed(world, later_s, noticed):
+    timed = world.time(working(world, forever(0.01, later_s)))
+    assert any("first call only" in warning for warning in timed.warnings) == noticed
 
 
 def test_blocks_in_which_another_program_had_the_core_are_left_out(world):
@@ -217,30 +201,6 @@ def test_a_wait_inside_the_work_is_said_too():
     )
 
 
-@pytest.fixture
-def one_core_with_a_neighbour():
-    """Put this process and a busy one on the same core."""
-    if not hasattr(os, "sched_setaffinity"):
-        pytest.skip("a process can be put on one core under Linux only")
-    cores = os.sched_getaffinity(0)
-    one = {min(cores)}
-    spin = f"import os; os.sched_setaffinity(0, {one}); print(flush=True)\nwhile True: pass"
-    neighbour = subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE)
-    neighbour.stdout.readline()  # it spins from here on
-    os.sched_setaffinity(0, one)
-    yield
-    os.sched_setaffinity(0, cores)
-    neighbour.kill()
-    neighbour.communicate()
-
-
-@pytest.mark.process
-def test_another_process_on_the_same_core_is_caught(one_core_with_a_neighbour):
-    square = torch.randn(1200, 1200)
-    timed = time_call(lambda: square @ square, threads=1, max_s=1.0)
-    assert any("other programs compete for the cores" in warning for warning in timed.warnings)
-
-
 def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
     class Elsewhere:
         device = torch.device("cuda", 0)
@@ -265,15 +225,6 @@ def test_a_result_on_another_card_than_the_one_waited_for_is_noticed(monkeypatch
     assert waited is not any("pass its device" in warning for warning in timed.warnings)
 
 
-def test_a_gpu_is_waited_for_before_and_after_each_block(monkeypatch):
-    events = []
-    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: events.append(str(device)))
-    watch = Stopwatch(lambda: events.append("call"), Device("cuda", 1, "a gpu"))
-    watch.calls = 3
-    watch.read()
-    assert events == ["cuda:1", "call", "call", "call", "cuda:1"]
-
-
 def test_the_number_of_threads_is_set_for_the_timing_only():
     before, seen = torch.get_num_threads(), set()
     timed = time_call(lambda: seen.add(torch.get_num_threads()), threads=before + 1)
@@ -282,13 +233,16 @@ def test_the_number_of_threads_is_set_for_the_timing_only():
     assert torch.get_num_threads() == before
 
 
-def test_the_settings_come_back_when_the_work_fails():
-    import gc
-
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_settings_come_back_when_the_work_fails(collects):
     before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError):
-        time_call(lambda: 1 / 0, threads=before + 1)
-    assert gc.isenabled()
+    try:
+        gc.enable() if collects else gc.disable()
+        with pytest.raises(ZeroDivisionError):
+            time_call(lambda: 1 / 0, threads=before + 1)
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
     assert torch.get_num_threads() == before
 
 
@@ -357,12 +311,12 @@ def time_with_a_clock_of_compilations(changes_at: int) -> tuple[float, tuple[flo
 
     before = xla_counters()
     with patch.object(Stopwatch, "clock", staticmethod(clock)):
-        timing = time_call(work, device=REHEARSAL, max_s=0.5)
+        timing = time_call(work, device=REHEARSAL, max_s=0.1)
     did = xla_counters() - before
     return timing.first_s, timing.blocks_s, did.compilations, did.executions - len(calls)
 
 
-@pytest.mark.parametrize("changes_at", [2, 3, 8, 10**6])
+@pytest.mark.parametrize("changes_at", [2, 8, 10**6])
 def test_the_timer_never_counts_compilation_as_run_time(in_xla, changes_at):
     first_s, blocks_s, compilations, extra_executions = in_xla(
         time_with_a_clock_of_compilations, changes_at
@@ -413,32 +367,14 @@ def measure_on_xla() -> dict:
         calls[0] += 1
         return square @ square
 
-    before = xla_counters()
-    timed = time_call(counted, device="xla", max_s=0.2)
-    did = xla_counters() - before
-    found |= {"calls": calls[0], "executed": did.executions, "compiled": did.compilations}
-    found |= {"first": timed.first_s, "median": timed.median_s}
     calls[0], before = 0, xla_counters()
     time_together({name: TimedCall(counted, pick_device("xla")) for name in "ab"}, max_s=0.1)
     found["calls_in_turn"] = calls[0]
     found["executed_in_turn"] = (xla_counters() - before).executions
 
-    def error_of(fn):
-        with pytest.raises(RuntimeError) as error:
-            time_call(fn, device="xla", max_s=0.2)
-        return str(error.value)
-
-    sizes = iter(range(1, 10**6))
-    found["reshaping"] = error_of(lambda: torch.ones(next(sizes), device=device) + 1)
-    found["dropping"] = error_of(lambda: (square @ square, None)[1])
-    found["reading"] = error_of(lambda: square + (square @ square).sum().item())
-    late, before = iter(range(10**6)), xla_counters()
-    timed = time_call(
-        lambda: square.sin() if next(late) == 5 else square.cos(), device="xla", max_s=0.2
-    )
-    did = xla_counters() - before
-    found["late_compilations"], found["late_compile_s"] = did.compilations, did.compile_s
-    found["late_slowest"] = max(timed.blocks_s)
+    with pytest.raises(RuntimeError) as error:
+        time_call(lambda: square + (square @ square).sum().item(), device="xla", max_s=0.2)
+    found["reading"] = str(error.value)
     found["labels"] = compare_devices(PRODUCT, [32], ["cpu", "xla"], max_s=0.2).labels
     return found
 
@@ -448,30 +384,8 @@ def found(in_xla) -> dict:
     return in_xla(measure_on_xla)
 
 
-def test_each_call_ran_and_compilation_is_in_the_first(found):
-    assert found["executed"] == found["calls"]
-    assert 1 <= found["compiled"] <= 2
-    assert found["first"] > found["median"]
-
-
 def test_in_turn_each_call_ran_too_also_the_uncounted_ones(found):
     assert found["executed_in_turn"] == found["calls_in_turn"] > 4
-
-
-def test_a_shape_that_changes_at_every_call_is_refused(found):
-    assert "compiled a new program 10 times, so it has no steady state" in found["reshaping"]
-
-
-def test_a_compilation_in_the_middle_is_no_part_of_the_figures(found):
-    assert found["late_compilations"] == 2
-    assert found["late_slowest"] < found["late_compile_s"] / 2
-
-
-def test_work_that_xla_drops_is_refused(found):
-    assert (
-        "programs on XLA in 1 calls. XLA leaves out what nobody holds: return its result."
-        in found["dropping"]
-    )
 
 
 def test_a_call_that_runs_several_programs_is_refused(found):

@@ -78,31 +78,17 @@ def flat(obj):
 
 @no_deadline
 @given(TREES)
-def test_moving_keeps_the_structure_and_whatever_is_no_tensor(tree):
+def test_moving_keeps_the_structure_what_is_no_tensor_what_is_one_tensor_and_the_original(tree):
     before, shape = flat(tree)
     after, moved_shape = flat(to_device(tree, NOWHERE))
-    assert moved_shape == shape
+    original, same_shape = flat(tree)
+    assert shape == moved_shape == same_shape
+    assert all(old is new for old, new in zip(before, original, strict=True))
     for old, new in zip(before, after, strict=True):
         if isinstance(old, torch.Tensor):
             assert new.device == META and new.shape == old.shape and new.dtype == old.dtype
         else:
             assert new is old
-
-
-@no_deadline
-@given(TREES)
-def test_moving_leaves_the_original_as_it_was(tree):
-    before, shape = flat(tree)
-    to_device(tree, NOWHERE)
-    after, same_shape = flat(tree)
-    assert same_shape == shape and all(old is new for old, new in zip(before, after, strict=True))
-
-
-@no_deadline
-@given(TREES)
-def test_what_was_one_tensor_is_one_tensor_after_the_move_and_no_two_become_one(tree):
-    before, _ = flat(tree)
-    after, _ = flat(to_device(tree, NOWHERE))
     places = [index for index, leaf in enumerate(before) if isinstance(leaf, torch.Tensor)]
     for one, other in itertools.combinations(places, 2):
         assert (before[one] is before[other]) == (after[one] is after[other])
@@ -173,12 +159,10 @@ def test_what_contains_itself_is_refused():
 def test_a_kind_of_dict_keeps_its_kind_and_its_keys(make):
     original = make(b=POOL[0], a=1)
     moved = to_device(original, NOWHERE)
-    assert (
-        type(moved) is make
-        and list(moved) == ["b", "a"]
-        and moved["b"].device == META
-        and moved["a"] == 1
-    )
+    assert type(moved) is make
+    assert list(moved) == ["b", "a"]
+    assert moved["b"].device == META
+    assert moved["a"] == 1
     assert original["b"] is POOL[0]
 
 
@@ -207,6 +191,20 @@ def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
         assert len(watched) == 4 and all(ref() is None for ref in watched)
     finally:
         gc.enable()
+
+
+class Decoded(list):
+    """Samples that are made when they are asked for, and live no longer than that."""
+
+    def __iter__(self):
+        return (torch.empty(size) for size in range(len(self)))
+
+
+def test_what_lives_for_a_moment_is_not_taken_for_the_next_one_at_its_address():
+    moved = to_device(Decoded([None] * 50), NOWHERE)
+    assert [list.__getitem__(moved, size).shape for size in range(50)] == [
+        (size,) for size in range(50)
+    ]
 
 
 def test_a_module_is_moved_in_place_and_its_buffers_too():

@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.skipif(
         sys.platform != "linux" or bool(install.shutil.which("nvidia-smi")),
         reason="the CPU build is chosen on Linux without a driver",
-    ),
+    )
 ]
 
 STAND_IN = """#!{python}
@@ -127,7 +127,7 @@ def test_a_wrong_call_makes_no_environment(tmp_path):
     assert done.returncode == 2 and "usage:" in done.stderr and not list(tmp_path.iterdir())
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path, monkeypatch):
     home = tmp_path / "env"
     install.claim(home)

@@ -70,12 +70,6 @@ def test_the_cell_installs_what_is_published_else_the_wheel_of_the_release():
     assert f"%pip install --quiet --no-deps accelerator-course=={NOWHERE.version}" in published
 
 
-def test_the_cell_is_short_because_what_it_says_lives_in_a_module():
-    for address in (NOWHERE, replace(NOWHERE, published=True)):
-        lines = [line for line in setup_cell(address).splitlines() if line.strip()]
-        assert len(lines) <= 10
-
-
 @pytest.mark.process
 @pytest.mark.parametrize(
     "words",

@@ -94,4 +94,4 @@ def test_it_carries_all_that_its_cells_import_and_is_small(tmp_path, files, less
     command = [sys.executable, "-c", "\n".join(code)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert len(standalone(lesson, files)) < 420_000
+    assert len(standalone(lesson, files)) < 400_000

@@ -33,6 +33,7 @@ napoleon_use_ivar = True  # autodoc shows the attributes themselves
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["course.css"]
+html_js_files = ["excerpts.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"

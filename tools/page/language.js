@@ -74,14 +74,15 @@ export function fineTuningWork(shape, method, batch, length, { step, adam }) {
 }
 
 /**
- * Bytes of the tensors of a step of fine-tuning with checkpointing and Adam; see finetuning.py.
+ * What fills the memory in a step of fine-tuning with checkpointing and Adam; see finetuning.py.
  * @param {Shape} shape
  * @param {string} method
  * @param {number} batch
  * @param {number} length
  * @param {FineTuning} numbers
+ * @returns {Record<string, number>} bytes at the peak
  */
-export function fineTuningBytes(shape, method, batch, length, { logit, nf4, adam }) {
+export function fineTuningMemory(shape, method, batch, length, { logit, nf4, adam }) {
   const [tokens, trained] = [batch * length, trainedNumbers(shape, method)];
   const linear = linearWeights(shape, shape.experts);
   /** @type {Record<string, number>} */
@@ -91,7 +92,14 @@ export function fineTuningBytes(shape, method, batch, length, { logit, nf4, adam
   const block = tokens * Math.max(kept, shape.vocabulary * logit);
   const stream = method === "4-bit" ? 4 : 2; // bytes from block to block, as PEFT has them
   const activations = tokens * stream * shape.layers * shape.hidden + block;
-  return frozen[method] + 4 * trained * (2 + adam.state) + Math.max(activations, 4 * trained * adam.update);
+  const update = 4 * trained * adam.update;
+  const inUpdate = update > activations; // when the peak comes
+  return {
+    weights: frozen[method] + 4 * trained,
+    gradients: 4 * trained,
+    optimizer: 4 * trained * adam.state + (inUpdate ? update : 0),
+    activations: inUpdate ? 0 : activations,
+  };
 }
 
 /**
@@ -112,16 +120,18 @@ export function fineTuningEvidence(numbers, shape, method, chip, tokens) {
 }
 
 /**
- * Bytes of weights, and of keys and values, while requests are answered.
+ * What fills the memory while requests are answered.
  * @param {Shape} shape
  * @param {Question} asked
  * @param {number} batch
  * @param {Runtime} runtime
+ * @returns {Record<string, number>} bytes at the end of the answers
  */
-export function inferenceBytes(shape, asked, batch, runtime) {
+export function inferenceMemory(shape, asked, batch, runtime) {
   const [ofLinear, elsewhere] = runtime.bytes[asked.bits];
   const weights = linearWeights(shape, shape.experts) * ofLinear + shape.rest * elsewhere;
-  return weights + batch * (asked.prompt + asked.generated) * 4 * shape.layers * shape.kv;
+  const ofToken = 4 * shape.layers * shape.kv;
+  return { weights, "keys and values": batch * (asked.prompt + asked.generated) * ofToken };
 }
 
 /**

@@ -8,7 +8,7 @@ import {
 } from "./model.js";
 import { readNumber, readPrice, say, sayBytes, sayCount } from "./numbers.js";
 import {
-  cardIn, freeOf, memoryWords, offerFor, problemOfTexts, rendererName, rowsOf, shorten, withoutRent,
+  cardIn, freeOf, memoryOf, offerFor, problemOfTexts, rendererName, rowsOf, shorten, withoutRent,
 } from "./offers.js";
 import { addressOfPasted, readOwn } from "./pasted.js";
 import { draw } from "./picture.js";
@@ -418,7 +418,7 @@ function show(notes = []) {
   offerLighter(rows, free);
   const best = recommended(all, question.deadline);
   at("unchecked").textContent = best && !best.checked ? UNCHECKED : "";
-  at("memory").textContent = memoryWords(question, best ?? rows[0] ?? null);
+  showMemory(best ?? rows[0] ?? null);
   draw(at("picture"), all, question.deadline, Math.max(320, at("picture").clientWidth));
   at("table").replaceChildren(...tableRows(all));
   at("free").textContent = onFreeNotebooks(free);
@@ -431,6 +431,27 @@ function show(notes = []) {
   at("problems").textContent = [...notes, ...leftOut(question)].join(" ");
   const address = `#${toAddress(question, jobKind(question))}`;
   if (location.hash !== address) history.replaceState(null, "", address);
+}
+
+/** Show what fills the memory of a card, each part as a bar. @param {import("./answer.js").Row | null} row */
+function showMemory(row) {
+  const parts = memoryOf(question, row);
+  const whole = Math.max(row?.needed ?? 0, row?.capacity ?? 0);
+  const room = row?.capacity ? ` of ${sayBytes(row.capacity)}` : "";
+  const caption = document.createElement("caption");
+  caption.textContent = row ? `Memory on the ${row.device}: ${sayBytes(row.needed ?? 0)}${room}` : "";
+  const lines = parts.map(({ name, bytes }) => {
+    const line = document.createElement("tr");
+    const head = Object.assign(document.createElement("th"), { scope: "row", textContent: name });
+    const size = Object.assign(document.createElement("td"), { textContent: sayBytes(bytes) });
+    const bar = document.createElement("div");
+    bar.style.width = `${(100 * bytes) / whole}%`;
+    const cell = document.createElement("td");
+    cell.append(bar);
+    line.append(head, size, cell);
+    return line;
+  });
+  at("memory").replaceChildren(...(parts.length ? [caption, ...lines] : []));
 }
 
 /** @param {string} text */
@@ -520,7 +541,7 @@ function start() {
   at("copy-link").addEventListener("click", () => copy(location.href, "Address"));
   at("copy-markdown").addEventListener("click", () => {
     const rows = inOrder([...freeOf(question), ...rowsOf(question)], question.deadline);
-    const answer = `${at("job").textContent} ${at("advice").textContent}`;
+    const answer = ["job", "advice", "unchecked"].map((id) => at(id).textContent).join(" ").trim();
     copy(toMarkdown(rows, answer, location.href), "Table");
   });
   at("copy-python").addEventListener("click", () => copy(toPython(withoutRent(question)), "Python"));

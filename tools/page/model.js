@@ -1,7 +1,7 @@
 // The model of time and memory, as in course_tools/estimate: counted sums in, seconds and bytes out.
 
 import {
-  fineTuningBytes, fineTuningEvidence, fineTuningWork, inferenceBytes, inferenceEvidence,
+  fineTuningEvidence, fineTuningMemory, fineTuningWork, inferenceEvidence, inferenceMemory,
   inferenceTimes, trainedNumbers,
 } from "./language.js";
 import { TUNINGS } from "./question.js";
@@ -36,7 +36,8 @@ import { TUNINGS } from "./question.js";
  * @property {number} unaligned FLOPs of products whose rows do not begin at multiples of 4 bytes
  * @property {number} kernels
  * @property {number} parameters numbers whose gradients several devices exchange
- * @property {number | null} needed bytes of memory, or null where they are not known
+ * @property {Record<string, number> | null} tensors bytes by what they are for, or null where they
+ *   are not known
  */
 
 /**
@@ -48,6 +49,7 @@ import { TUNINGS } from "./question.js";
  * @property {Record<string, string>} [memory] pairs of bytes held and bytes a sample, by task
  * @property {string[]} [lines] of Python that make it, where timm does not
  * @property {string} [note] what a sample is
+ * @property {string} [source] what its counted sums were compared with
  * @property {boolean} [detects]
  */
 
@@ -66,6 +68,7 @@ const FACTORS = DATA.factors;
 const EVIDENCE = DATA.evidence;
 const LARGE = 3e8;
 const UNBOUNDED = 1e9;
+const COUNTED = "The course counted this network from its public configuration; published beside it:";
 const ALWAYS_BUSY = "The card is taken to be busy all the time: idle hours cost as much.";
 /** @type {Record<string, import("./language.js").Runtime>} */
 export const RUNTIMES = DATA.runtimes;
@@ -297,9 +300,9 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
   };
 }
 
-/** Bytes that a GPU needs for tensors of this size; see memory_model.py. @param {number} tensors */
-function withFramework(tensors) {
-  return DATA.memory.context_bytes + (1 + DATA.memory.gaps) * tensors;
+/** The sum of some amounts. @param {Record<string, number>} amounts */
+function sumOf(amounts) {
+  return Object.values(amounts).reduce((total, one) => total + one, 0);
 }
 
 /**
@@ -352,13 +355,27 @@ function imageWork(question, model, batch) {
     kernels: kernels + (training ? 1 : 0),
     parameters,
     detects: model.detects,
-    needed: lines.length ? withFramework(highest(lines, batch)) : null,
+    tensors: tensorsOf(lines, batch, 4 * parameters, 8 * trained),
   };
 }
 
-/** The highest of some lines at a batch. @param {[number, number][]} lines @param {number} batch */
-function highest(lines, batch) {
-  return Math.max(...lines.map(([held, perSample]) => held + perSample * batch));
+/**
+ * What fills the memory of a network at a batch, by its lines: bytes held and bytes a sample.
+ * @param {[number, number][]} lines of which the highest counts
+ * @param {number} batch
+ * @param {number} ofWeights bytes, as far as they are known
+ * @param {number} optimizer bytes of its state
+ * @returns {Record<string, number> | null}
+ */
+function tensorsOf(lines, batch, ofWeights, optimizer) {
+  if (!lines.length) return null;
+  const size = (/** @type {[number, number]} */ [held, perSample]) => held + perSample * batch;
+  const [held, perSample] = lines.reduce((most, one) => (size(one) > size(most) ? one : most));
+  const activations = perSample * batch;
+  if (!ofWeights) return { weights: held, activations };
+  const weights = Math.min(ofWeights, held - optimizer); // the counts have four digits
+  const others = { "gradients and temporary tensors": held - optimizer - weights };
+  return { weights, ...others, optimizer, activations };
 }
 
 /**
@@ -372,7 +389,6 @@ function languageWork(question, shape, batch) {
   const { tuning, length } = question;
   const { flops, bytes, attention, unaligned, kernels } =
     fineTuningWork(shape, tuning, batch, length, DATA.finetuning);
-  const tensors = fineTuningBytes(shape, tuning, batch, length, DATA.finetuning);
   return {
     batch,
     training: true,
@@ -385,7 +401,7 @@ function languageWork(question, shape, batch) {
     recurrent: 0,
     kernels,
     parameters: trainedNumbers(shape, tuning),
-    needed: withFramework(tensors),
+    tensors: fineTuningMemory(shape, tuning, batch, length, DATA.finetuning),
   };
 }
 
@@ -407,7 +423,7 @@ function ownWork(own) {
     detects: own.detects,
     kernels: own.other[2] + own.convolution[2] + own.volume[2],
     parameters: own.parameters,
-    needed: own.lines.length ? withFramework(highest(own.lines, own.batch)) : null,
+    tensors: tensorsOf(own.lines, own.batch, 0, 0),
   };
 }
 
@@ -424,17 +440,40 @@ function chipsOf(question) {
 }
 
 /**
+ * The tensors of a step by what they are for, in bytes, or null where that is not known.
+ * @param {Question} question
+ * @param {number} batch
+ */
+function tensorsIn(question, batch) {
+  const shape = shapeOf(question);
+  if (shape && isAnswering(question)) {
+    return inferenceMemory(shape, question, batch, RUNTIMES[question.runtime]);
+  }
+  const work = workOf(question, batch);
+  return "problem" in work ? null : work.tensors;
+}
+
+/**
+ * What fills the memory of a card in a step, in bytes, or null where that is not known; see
+ * memory_model.py.
+ * @param {Question} question
+ * @param {number} batch
+ * @returns {Record<string, number> | null}
+ */
+export function memoryParts(question, batch) {
+  const tensors = tensorsIn(question, batch);
+  const { context_bytes: context, gaps } = DATA.memory;
+  return tensors && { ...tensors, framework: context + gaps * sumOf(tensors) };
+}
+
+/**
  * Bytes of memory that a step needs, or null where that is not known.
  * @param {Question} question
  * @param {number} batch
  */
-export function neededBy(question, batch) {
-  const shape = shapeOf(question);
-  if (shape && isAnswering(question)) {
-    return withFramework(inferenceBytes(shape, question, batch, RUNTIMES[question.runtime]));
-  }
-  const work = workOf(question, batch);
-  return "problem" in work ? null : work.needed;
+function neededBy(question, batch) {
+  const parts = memoryParts(question, batch);
+  return parts && sumOf(parts);
 }
 
 /**
@@ -465,7 +504,6 @@ function largestOn(question, chip) {
   }
   return low;
 }
-
 
 /**
  * A question near to one that fits no card: with a smaller batch, else with less to train.
@@ -499,7 +537,7 @@ export function problemOf(question) {
     const counted = work.half ? "16 bits" : "32 bits";
     return { field: "precision", problem: `This model was counted in ${counted} only.` };
   }
-  if (question.batch === null && (question.model === "own" || work.needed === null)) {
+  if (question.batch === null && (question.model === "own" || work.tensors === null)) {
     return { field: "batch", problem: "Its memory is not known: give a batch." };
   }
   return null;
@@ -714,6 +752,8 @@ export function evidence(question, rows) {
   }
   if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
   sentences.push(isAnswering(question) ? ALWAYS_BUSY : "Reading data is not included.");
+  const { source } = MODELS.get(question.model) ?? {};
+  if (source) sentences.push(`${COUNTED} ${source}.`);
   const reasons = [...about].map(([text, chips]) =>
     chips.length === able.length
       ? `${text[0].toUpperCase()}${text.slice(1)}.`

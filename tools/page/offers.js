@@ -2,8 +2,7 @@
 // language model, and what its memory holds.
 
 import { METHODS, label, times } from "./answer.js";
-import { MODELS, answerRows, freeRows, isAnswering, neededBy, thatFits } from "./model.js";
-import { sayBytes } from "./numbers.js";
+import { MODELS, answerRows, freeRows, isAnswering, memoryParts, thatFits } from "./model.js";
 import { BITS, TUNINGS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
@@ -107,21 +106,23 @@ export function shorten(next, before) {
   if (most && next.model !== before.model) next.length = Math.min(next.length, most);
 }
 
-/** What fills the memory of a card, in a sentence. @param {Question} question @param {Row | null} row */
-export function memoryWords(question, row) {
-  if (!row || row.own || row.needed === null || question.model === "own") return "";
-  const whole = row.needed;
-  const fixed = neededBy(question, 0);
-  if (!fixed || fixed >= whole) return "";
+/**
+ * What fills the memory of a card, the parts that take nothing left out.
+ * @param {Question} question
+ * @param {Row | null} row
+ * @returns {{name: string, bytes: number}[]} none where that is not known
+ */
+export function memoryOf(question, row) {
+  if (!row || row.own || question.model === "own") return [];
   const batch = row.batch / row.count;
-  const [lasting, passing] = isAnswering(question)
-    ? ["the weights", `the keys and values of ${batch} at once`]
-    : [
-        question.task === "training" ? "the weights, their gradients and the optimizer" : "the weights",
-        `the activations of ${batch === 1 ? "one sample" : `a batch of ${batch}`}`,
-      ];
-  const parts = `${sayBytes(fixed)} for the framework and ${lasting}, ${sayBytes(whole - fixed)} for ${passing}`;
-  return `Memory: ${parts}.`;
+  const samples = isAnswering(question) ? "request" : "sample";
+  const growing = batch === 1 ? `of one ${samples}` : `of ${batch.toLocaleString("en-US")} ${samples}s`;
+  const parts = Object.entries(memoryParts(question, batch) ?? {}).filter(([, bytes]) => bytes > 0);
+  return parts.map(([name, bytes]) => {
+    const grows = ["activations", "keys and values"].includes(name);
+    if (name === "framework") return { name: "PyTorch, CUDA and gaps", bytes };
+    return { name: grows ? `${name} ${growing}` : name, bytes };
+  });
 }
 
 /**

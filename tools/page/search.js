@@ -31,13 +31,15 @@ export function searchNames(text, names) {
   const again = matches(bare, names);
   if (again.length) return again;
   const [, like] = OF_ITS_KIND.find(([known]) => known.test(bare)) ?? [];
-  const alike = like ? names.filter((name) => like.test(name)) : [];
-  return [...alike.map((name) => ({ name, exact: false, near: true })), ...nearest(bare, names)];
+  const alike = names.filter((name) => like?.test(name));
+  const others = nearest(bare, names).filter(({ name }) => !alike.includes(name));
+  const close = others.filter(({ score }) => score > 0).slice(0, MOST_NEAR);
+  return [...nearest(bare, alike), ...close];
 }
 
 // Names that people type, and networks of the list that do such work.
 const OF_ITS_KIND = /** @type {[RegExp, RegExp][]} */ ([
-  [/yolo|detr\b|efficientdet|detect/i, /^(SSD300|RetinaNet|Faster R-CNN)/],
+  [/yolo|detr\b|efficientdet|detect/i, /^(SSD300|Faster R-CNN|Mask R-CNN)/],
   [/flux|\bsd\b|sd[ -]?\d|midjourney|pixart|diffus/i, /^(Stable Diffusion|DiT)/],
   [/speech|hubert|wavlm|conformer|\basr\b/i, /^(wav2vec|Whisper)/],
   [/deepseek|gpt-?oss|glm|falcon|mamba|kimi/i, /^(Llama 3\.1 8B|Qwen3 32B|Mixtral|Llama 3\.3 70B)/],
@@ -46,16 +48,17 @@ const OF_ITS_KIND = /** @type {[RegExp, RegExp][]} */ ([
 // what stands behind a model's name on the Hub without changing its shape
 const ENDINGS = /([-_ ](instruct|chat|base|hf|it|uncased|cased|v\d[\d.]*|gguf|awq|gptq))+$/i;
 
-/** The names that share the most pairs of letters with a text. @param {string} text @param {string[]} names */
+/** Names by the pairs of letters that they share with a text. @param {string} text @param {string[]} names */
 function nearest(text, names) {
   const typed = pairs(plain(text));
   const scored = names.map((name) => {
     const own = pairs(plain(withoutSize(name)));
     const shared = [...typed].filter((pair) => own.has(pair)).length;
-    return { name, exact: false, near: true, score: (2 * shared) / (typed.size + own.size || 1) };
+    const score = (2 * shared) / (typed.size + own.size || 1);
+    return { name, exact: false, near: true, score: score < ALIKE ? 0 : score };
   });
-  scored.sort((one, other) => other.score - one.score || one.name.length - other.name.length);
-  return scored.filter((one) => one.score >= ALIKE).slice(0, MOST_NEAR);
+  const longer = (/** @type {string} */ one, /** @type {string} */ other) => one.length - other.length;
+  return scored.sort((one, other) => other.score - one.score || longer(one.name, other.name));
 }
 
 /** @param {string} text @returns {Set<string>} each two letters that stand beside each other */

@@ -1,11 +1,7 @@
 """The pictures of lesson 1: what their titles and words say is what they were given."""
 
 import torch
-from course_lessons.cpu.pictures import (
-    BATCHES,
-    draw_batches,
-    draw_forecast,
-)
+from course_lessons.cpu.pictures import BATCHES, draw_batches, draw_forecast
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import air_passengers
 

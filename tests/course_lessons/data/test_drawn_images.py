@@ -19,11 +19,9 @@ def test_another_seed_draws_other_images():
 
 def test_images_have_the_shape_and_type_of_cifar_10_and_classes_of_one_size():
     pixels, labels = draw_shapes(500, seed=1)
-    assert (
-        pixels.shape == (500, 3, 32, 32)
-        and pixels.dtype == torch.uint8
-        and labels.dtype == torch.int64
-    )
+    assert pixels.shape == (500, 3, 32, 32)
+    assert pixels.dtype == torch.uint8
+    assert labels.dtype == torch.int64
     assert labels.bincount().tolist() == [50] * 10
 
 

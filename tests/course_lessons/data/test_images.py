@@ -83,17 +83,12 @@ def tiny(monkeypatch):
 
 def assert_is_tiny(found):
     assert found.name == "CIFAR-10" and found.classes[3] == "cat"
-    assert found.train.shape == (5 * RECORDS, 3, 32, 32) and found.test.shape == (
-        RECORDS,
-        3,
-        32,
-        32,
-    )
+    assert found.train.shape == (5 * RECORDS, 3, 32, 32)
+    assert found.test.shape == (RECORDS, 3, 32, 32)
     assert found.train.dtype == torch.uint8 and found.train_labels.dtype == torch.int64
     # Image 2 of the second file and image 4 of the last one, each at one place.
-    assert found.train_labels[RECORDS + 2] == 3 and found.train[RECORDS + 2, 1, 5, 9] == pixel(
-        1, 2, 1, 5, 9
-    )
+    assert found.train_labels[RECORDS + 2] == 3
+    assert found.train[RECORDS + 2, 1, 5, 9] == pixel(1, 2, 1, 5, 9)
     assert found.test_labels[4] == 9 and found.test[4, 2, 30, 1] == pixel(5, 4, 2, 30, 1)
 
 
@@ -126,9 +121,8 @@ def test_a_wrong_download_is_an_error_with_both_checksums_and_leaves_no_file(
 ):
     with server(content=content) as url, pytest.raises(ValueError) as error:
         load_images(tmp_path / "new", url=url)
-    assert images.CIFAR_SHA256 in str(error.value) and hashlib.sha256(content).hexdigest() in str(
-        error.value
-    )
+    assert images.CIFAR_SHA256 in str(error.value)
+    assert hashlib.sha256(content).hexdigest() in str(error.value)
     assert files_in(tmp_path) == []
 
 

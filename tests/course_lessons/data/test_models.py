@@ -28,23 +28,6 @@ def test_a_forecast_of_nothing_is_refused(history, steps):
         AirRNN().forecast(history, steps)
 
 
-def test_the_layers_are_those_of_the_older_notebook():
-    model, seen = ImageCNN(), []
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d):
-            module.register_forward_hook(
-                lambda _, inputs, output: seen.append(tuple(output.shape[1:]))
-            )
-    model(torch.zeros(2, 3, 32, 32))
-    assert sum(isinstance(module, nn.Conv2d) for module in model.modules()) == 3
-    assert seen == [(6, 28, 28), (16, 10, 10), (16, 5, 5), (16, 5, 5)]  # 6, 16, 16, 16 channels
-    assert [layer.out_features for layer in model.head if isinstance(layer, nn.Linear)] == [
-        120,
-        84,
-        10,
-    ]
-
-
 def test_the_parameters_add_up():
     convolutions = (3 * 25 + 1) * 6 + (6 * 25 + 1) * 16 + (16 * 9 + 1) * 16
     assert (

@@ -81,11 +81,9 @@ def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_
         return locked, said, panel
 
     locked, said, panel = asyncio.run(scenario())
-    assert (
-        all(locked)
-        and "Stopping after the size in progress" in said
-        and "Stopped after 1 of 3" in panel.status.value
-    )
+    assert all(locked)
+    assert "Stopping after the size in progress" in said
+    assert "Stopped after 1 of 3" in panel.status.value
     assert not panel.workload.disabled
 
 
@@ -106,22 +104,6 @@ def test_a_click_updates_the_outputs_of_the_panel(shown):
     assert len(updates) == 2 + 2 * 3  # a picture and a table after each size
     assert "counting (fp32)" in updates[-2]["text/plain"]
     assert updates[-1].data.count("<tr") == 1 + 3 * len(panel_threads())
-
-
-def test_a_stop_between_two_sizes_keeps_what_is_there(shown):
-    async def scenario():
-        panel = lab()
-        panel.run_button.click()
-        while not panel.result and not panel._task.done():
-            await asyncio.sleep(0.01)
-        panel.stop_button.click()
-        await panel._task
-        return panel
-
-    panel = asyncio.run(scenario())
-    assert len(panel.result.sizes) < 3
-    assert "Stopped after" in panel.status.value
-    assert not panel.run_button.disabled
 
 
 def test_an_error_is_shown_in_the_panel_as_text(shown):

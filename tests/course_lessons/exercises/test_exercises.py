@@ -1,13 +1,33 @@
 """Every exercise of every lesson: its solution, other right answers, and typical mistakes."""
 
+import json
+
 import lessons
 import pytest
 from course_lessons.exercises.progress import NOTEBOOKS, exercises_of
+from start_python import torchrun
 
 
 def marks_of(exercise):
     """The answers to one exercise run in processes of their own."""
     return [pytest.mark.process] if exercise == "repair" else []
+
+
+# What a script has seen and learned, as `run_two_ranks` reports it.
+REPORT = """
+import json
+learned = [each.tolist() for each in model.parameters()] if "model" in globals() else []
+print("\\n" + json.dumps({"seen": globals().get("seen", []), "weights": learned}))
+"""
+
+
+def run_forked_ranks(script):
+    """Stand in for `run_two_ranks`, which has tests of its own: here the ranks import nothing."""
+    ended = torchrun(2, "-c", script + REPORT)
+    for rank in ended:
+        if rank.returncode:
+            raise RuntimeError(rank.stderr.strip().splitlines()[-1])
+    return [json.loads(rank.stdout.splitlines()[-1]) for rank in ended]
 
 
 SCENERY = lessons.FOLDER / "course_lessons"
@@ -24,6 +44,12 @@ RIGHT = [
     for lesson, name in EVERY
     for k, code in enumerate(getattr(lessons.answers(lesson), "RIGHT", {}).get(name, []), 1)
 ]
+
+
+@pytest.fixture
+def forked_ranks(monkeypatch):
+    """Let answers that are scripts run in ranks that are forked; the solution's are spawned."""
+    monkeypatch.setattr("course_lessons.multi_gpu.exercises.run_two_ranks", run_forked_ranks)
 
 
 @pytest.fixture
@@ -72,13 +98,13 @@ def test_the_solution_is_right_and_says_what_to_notice(fresh, lesson, name):
 
 
 @pytest.mark.parametrize(("lesson", "name", "code"), RIGHT)
-def test_a_right_answer_in_another_style_is_right(fresh, lesson, name, code):
+def test_a_right_answer_in_another_style_is_right(fresh, forked_ranks, lesson, name, code):
     verdict = fresh(lesson, name).check(lessons.answer_of(lesson, name, code))
     assert verdict.solved, verdict
 
 
 @pytest.mark.parametrize(("lesson", "name", "code", "message"), WRONG)
-def test_a_wrong_answer_is_told_what_is_wrong(fresh, lesson, name, code, message):
+def test_a_wrong_answer_is_told_what_is_wrong(fresh, forked_ranks, lesson, name, code, message):
     verdict = fresh(lesson, name).check(lessons.answer_of(lesson, name, code))
     assert verdict.status == "wrong", verdict
     assert message in verdict.message

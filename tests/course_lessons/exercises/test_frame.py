@@ -57,13 +57,8 @@ def test_a_verdict_shows_its_sign_and_word_and_escapes_its_text():
     assert repr(verdict) == "windows: wrong. <b>no</b>"
     assert "✗ windows: wrong." in verdict._repr_html_()
     assert "&lt;b&gt;no" in verdict._repr_html_()
-
-
-def test_a_verdict_sets_what_stands_between_backticks_as_code():
-    assert (
-        "write <code>x &lt; y</code>, not"
-        in Verdict("a", "wrong", "write `x < y`, not")._repr_html_()
-    )
+    shown = Verdict("a", "wrong", "write `x < y`, not")._repr_html_()
+    assert "write <code>x &lt; y</code>, not" in shown
 
 
 @pytest.mark.parametrize(
@@ -82,25 +77,11 @@ def test_what_is_no_finite_number_is_wrong(answer):
 
 def test_an_error_is_a_verdict_and_what_was_solved_once_stays_solved():
     verdicts = [product.check(answer) for answer in (..., "6", 13, 0, 42, 13)]
-    assert [each.status for each in verdicts] == [
-        "not tried",
-        "wrong",
-        "wrong",
-        "error",
-        "right",
-        "wrong",
-    ]
+    said = [each.status for each in verdicts]
+    assert said == ["not tried", "wrong", "wrong", "error", "right", "wrong"]
     assert product.solved
     assert verdicts[4].message == "True. Now multiply matrices."
     assert "Your answer raised ZeroDivisionError" in verdicts[3].message
-
-
-def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
-    verdict = first.check(lambda: 7)
-    assert (
-        verdict.status == "wrong"
-        and "should be a function of (numbers), but yours takes ()." in verdict.message
-    )
 
 
 @pytest.mark.parametrize(
@@ -116,11 +97,8 @@ def test_what_cannot_be_called_as_asked_is_wrong(function, message):
     assert message in str(wrong.value)
 
 
-def test_an_answer_of_several_lines_is_quoted_in_one():
+def test_an_answer_is_quoted_in_one_short_line():
     assert quote("not equal:\n\n  1 and 2\n") == "not equal: 1 and 2"
-
-
-def test_a_long_answer_is_quoted_in_short():
     assert len(quote("x" * 1000)) == read_answer.LONGEST_QUOTE
 
 
@@ -167,6 +145,7 @@ def test_the_first_mistake_that_was_made_is_the_verdict():
         "first", "wrong", "That is the last."
     )
     assert first.check(lambda numbers: 10).message == "4 is not it."
+    assert "function of (numbers), but yours takes ()." in first.check(lambda: 7).message
 
 
 def test_an_error_names_the_line_of_the_answer_that_raised_it(monkeypatch):

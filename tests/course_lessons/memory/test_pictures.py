@@ -1,24 +1,10 @@
 """The pictures of lesson 9 show the figures that they were given."""
 
-import pytest
 import torch
 from course_lessons.memory import pictures
 from torch import nn
 
 from course_tools.estimate import estimate_memory
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The axes of each picture, in the order in which they were drawn."""
-    drawn, make = [], pictures.lecture_axes
-
-    def lecture_axes(*texts):
-        drawn.append(make(*texts))
-        return drawn[-1]
-
-    monkeypatch.setattr(pictures, "lecture_axes", lecture_axes)
-    return drawn
 
 
 def test_a_parameter_has_its_bytes_by_part_with_each_optimizer(drawn):
@@ -38,7 +24,6 @@ def test_each_cure_is_drawn_relative_to_the_first(drawn):
     assert "checkpointing 25% and 130%" in shown.alt
 
 
-def test_the_title_says_what_takes_most_of_the_memory(drawn, monkeypatch):
-    monkeypatch.setattr("course_tools.figures.lecture_axes", pictures.lecture_axes)
+def test_the_title_says_what_takes_most_of_the_memory(drawn):
     estimate_memory(nn.Linear(1000, 1000), torch.empty(1, 1000), batch=2).plot()
     assert drawn[-1].get_title("left") == "The optimizer is 60% of 20 MB at the peak"

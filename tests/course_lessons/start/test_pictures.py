@@ -1,10 +1,6 @@
 """The pictures of lesson 0: what their words, bars and titles say is what they were given."""
 
-from course_lessons.start.pictures import (
-    draw_own_times,
-    draw_published_times,
-    published_conditions,
-)
+from course_lessons.start.pictures import draw_own_times, draw_published_times, published_conditions
 
 from course_utils.timing import Timing
 

@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from course_lessons.worth_it import money
 from course_lessons.worth_it.money import draw_money
 from torch import empty, nn
 
@@ -18,17 +17,9 @@ def ask(**more):
     return estimate(*SMALL, **asked | more)
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """Return a function that draws an estimate and returns its axes."""
-    seen, finish = [], money.picture
-    monkeypatch.setattr(money, "picture", lambda axes, alt: seen.append(axes) or finish(axes, alt))
-
-    def draw(found):
-        draw_money(found)
-        return seen[-1]
-
-    return draw
+def axes_of(found, drawn):
+    draw_money(found)
+    return drawn[-1]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +36,7 @@ def drawn(monkeypatch):
 )
 def test_the_title_names_the_device_that_the_answer_names(asked, title, drawn):
     found = ask(**asked)
-    shown = drawn(found).get_title(loc="left")
+    shown = axes_of(found, drawn).get_title(loc="left")
     start, _, _ = title.partition("{}")
     assert shown.startswith(start)
     name = shown.removeprefix(start)
@@ -69,7 +60,7 @@ def test_a_step_that_fits_no_device_recommends_none():
 def test_a_marker_is_full_in_time_and_stands_at_its_money_and_its_hours(drawn):
     found = ask(deadline_hours=1)
     deadline = sorted(row.hours_interval[1] for row in found.rows)[1]
-    axes = drawn(ask(deadline_hours=deadline))
+    axes = axes_of(ask(deadline_hours=deadline), drawn)
     markers = [line for line in axes.lines if line.get_marker() == "s"][len(found.free) :]
     hollow = [line.get_markerfacecolor() == "white" for line in markers]
     assert hollow == [row.hours_interval[1] > deadline for row in found.rows] and len(hollow) == 4
@@ -80,7 +71,7 @@ def test_a_marker_is_full_in_time_and_stands_at_its_money_and_its_hours(drawn):
 
 
 def test_devices_without_a_price_are_named_and_not_drawn(drawn):
-    label = drawn(ask(devices=["T4", "B200", "MI300X"], currency="EUR")).get_xlabel()
+    label = axes_of(ask(devices=["T4", "B200", "MI300X"], currency="EUR"), drawn).get_xlabel()
     assert label.endswith("not drawn: no price for B200 and MI300X")
     with pytest.raises(ValueError, match="needs a price"):
         draw_money(ask(devices=["MI300X"]))
@@ -90,7 +81,7 @@ def test_devices_without_a_price_are_named_and_not_drawn(drawn):
 def test_names_and_ticks_can_be_read_whatever_the_size_of_the_job(samples, drawn):
     own = Chip("the slow and dear one", peak_tflop_per_s=0.1, bandwidth_gb_per_s=1, memory_gb=24)
     more = {"devices": [*PRICES, own], "prices": PRICES | {own.name: 9}}
-    axes = drawn(ask(samples=samples, deadline_hours=48, this_machine=1e-3, **more))
+    axes = axes_of(ask(samples=samples, deadline_hours=48, this_machine=1e-3, **more), drawn)
     names = [text for text in axes.texts if text.get_text()]
     assert len(names) == 8  # with the two that are free
     boxes = [text.get_window_extent() for text in names]

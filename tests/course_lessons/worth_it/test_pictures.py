@@ -1,9 +1,5 @@
 import pytest
-from course_lessons.worth_it import pictures
-from course_lessons.worth_it.pictures import (
-    draw_crossover,
-    draw_held_out,
-)
+from course_lessons.worth_it.pictures import draw_crossover, draw_held_out
 
 
 def steps(rates):
@@ -32,26 +28,16 @@ def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, the
     assert draw_crossover(steps(here), chips, factors=(2, 2)).alt.startswith(f"{title}. ")
 
 
-def test_the_band_of_an_estimate_is_its_factor_towards_fast_and_towards_slow(monkeypatch):
-    seen, finish = [], pictures.picture
-    monkeypatch.setattr(
-        pictures,
-        "picture",
-        lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
-    )
+def test_the_band_of_an_estimate_is_its_factor_towards_fast_and_towards_slow(drawn):
     draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factors=(3, 2))
-    band = {round(float(y), 9) for _, y in seen[0].collections[0].get_paths()[0].vertices}
+    band = {round(float(y), 9) for _, y in drawn[0].collections[0].get_paths()[0].vertices}
     assert band == {0.25, 0.3, 0.35, 1.5, 1.8, 2.1}  # 0.5, 0.6 and 0.7 over 2, and times 3
 
 
-def test_grey_is_where_the_band_of_the_first_chip_holds_the_speed_of_this_cpu(monkeypatch):
-    seen, finish = [], pictures.picture
-    monkeypatch.setattr(
-        pictures, "picture", lambda axes, alt, **how: seen.append(axes) or finish(axes, alt, **how)
-    )
+def test_grey_is_where_the_band_of_the_first_chip_holds_the_speed_of_this_cpu(drawn):
     chips = {"T4": steps([10, 100, 10_000]), "A100": steps([9000, 9000, 9000])}
     draw_crossover(steps([100, 1000, 1000]), chips, factors=(2, 2))
-    (grey,) = seen[0].patches
+    (grey,) = drawn[0].patches
     assert (grey.get_x(), grey.get_x() + grey.get_width()) == (20, 40)  # see the table above
 
 

@@ -5,7 +5,6 @@ import io
 import itertools
 
 import pytest
-from course_lessons.device_speed.classroom import ClassResult
 from measured import measured
 from PIL import Image
 
@@ -115,17 +114,6 @@ def test_any_name_can_be_drawn(name):
 def test_a_picture_of_nothing_is_refused():
     with pytest.raises(ValueError, match="holds 0 of them"):
         comparison().plot()
-
-
-def test_the_class_is_drawn_with_its_median():
-    class_of_three = [
-        comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)
-    ]
-    shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
-    assert shown.alt.startswith(
-        "CNN step: 3 results and their medians: CNN step (fp32), samples per second against batch,"
-    )
-    assert "cpu (median): 200 at 16, 200 at 256." in shown.alt
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,12 @@ import torch
 from course_lessons.device_speed.image_step import CNN_STEP, cnn_step
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_tools.compare.workloads import build_seeded, product, using_tf32
+from course_tools.compare.workloads import build_seeded, using_tf32
 from course_utils.devices import pick_device
-from course_utils.timing import using_threads
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 CPU = pick_device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with using_threads(1):  # what is tested does not depend on it, and a busy machine hurts less
-        yield
 
 
 def test_a_step_trains():
@@ -49,14 +44,6 @@ def test_autocast_really_uses_fewer_bits():
     expected = cnn_step(CPU, 4)()
     torch.manual_seed(42)
     assert cnn_step(CPU, 4, "bf16")().item() != expected.item()
-
-
-def test_a_product_multiplies_random_matrices():
-    multiply = product(CPU, 33)
-    left, right = (cell.cell_contents for cell in multiply.__closure__)  # by name
-    assert torch.allclose(multiply().double(), left.double() @ right.double(), atol=1e-4)
-    assert left.std() > 0.9 and not torch.equal(left, right)
-    assert product(CPU, 33, "bf16")().dtype == torch.bfloat16
 
 
 def switches():

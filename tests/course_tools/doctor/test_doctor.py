@@ -3,24 +3,19 @@
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import asdict
 
 import pytest
-import torch
 from stand_ins import (
+    FOREIGN,
     REPOSITORY,
-    changed_torch,
+    STUBS,
     compile_stub,
-    doctor,
-    environment_without,
-    finding,
     needs_gcc,
     needs_linux,
     needs_no_gpu,
-    run_doctor,
     stub_package,
     stub_smi,
 )
@@ -35,11 +30,39 @@ has_xla = pytest.mark.skipif(
 )
 
 
-def command(*options, root=None, cwd=REPOSITORY, **variables) -> subprocess.CompletedProcess:
-    """Run the doctor as a command, with the course on the path."""
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY), **variables}
-    words = [sys.executable, *doctor(root), *options]
-    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=180)
+IN_ANOTHER_ROOT = """
+import pathlib, runpy
+from course_utils.hardware import machine
+machine.ROOT = pathlib.Path({!r})
+runpy.run_module("course_tools.doctor", run_name="__main__")
+"""
+
+
+def command(*options, root=None, path="", cwd=STUBS, **variables) -> subprocess.CompletedProcess:
+    """Run the doctor, for whom /sys, /proc and /dev are in the folder `root`, and a package on
+    `path` is the first.
+    """
+    start = ["-c", IN_ANOTHER_ROOT.format(str(root))] if root else ["-m", "course_tools.doctor"]
+    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), str(REPOSITORY)]))
+    words = [sys.executable, *start, *options]
+    how = {"capture_output": True, "text": True, "timeout": 400}
+    return subprocess.run(words, cwd=cwd, env=kept | variables, **how)
+
+
+def run_doctor(*options, **how) -> tuple[int, dict]:
+    """Run the doctor, and return its exit status and its report."""
+    done = command("--json", "--limit", "150", *options, **how)
+    assert done.stdout.startswith("{"), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def finding(kind: str, **how) -> dict:
+    """Run the doctor for one kind of device, check its exit status, and return its finding."""
+    status, report = run_doctor("--require", kind, **how)
+    (only,) = report["findings"]
+    assert status == (0 if only["usable"] else 1)
+    return only
 
 
 @pytest.fixture
@@ -50,21 +73,6 @@ def bare(tmp_path):
 
 
 # NVIDIA: the wrong torch, the wrong variable, the wrong card
-
-
-@pytest.mark.process
-def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
-    """Stand-in: nvidia-smi, and a torch without its CUDA entry points, which is how the CPU build
-    differs.
-    """
-    entry_points = "[name for name in dir(torch._C) if name.startswith('_cuda_')]"
-    without_cuda = f"torch.version.cuda = None; [delattr(torch._C, n) for n in {entry_points}]"
-    path = changed_torch(tmp_path / "cpu", without_cuda)
-    found = finding("cuda", root=bare, path=path, **stub_smi(tmp_path, "NVIDIA H200"))
-    assert found["cause"] == "cpu-only-build"
-    assert (
-        "+cpu" in found["why"] and "NVIDIA H200" in found["why"] and "--reinstall" in found["fix"]
-    )
 
 
 @pytest.mark.process
@@ -86,16 +94,6 @@ def test_a_driver_that_hangs_or_dies_when_it_is_asked_does_not_spoil_the_cpu(
     cpu, cuda = report["findings"]
     assert (status, cpu["cause"], cuda["cause"]) == (1, "works", cause)
     assert "management library" in cuda["why"]
-
-
-@pytest.mark.process
-@pytest.mark.skipif(
-    shutil.which("nvidia-smi") is None, reason="needs a machine with an NVIDIA card that works"
-)
-def test_a_card_that_works_is_called_usable():
-    found = finding("cuda")
-    assert (found["cause"], found["usable"], found["fix"]) == ("works", True, "")
-    assert "cuda:0" in found["why"]
 
 
 # torch itself
@@ -126,8 +124,7 @@ def test_a_students_own_file_that_python_takes_for_torch_is_named_for_every_kind
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", ["random", "queue"])
-def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path, name):
+def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path, name="random"):
     """Real, as in pytorch/pytorch 6412: a first script, saved under the name of a module that
     torch needs, and the doctor too.
     """
@@ -137,49 +134,7 @@ def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path,
     assert found["cause"] == "module-shadowed" and f"{tmp_path}/{name}.py" in found["why"]
 
 
-@pytest.mark.process
-def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
-    """Real: an environment without torch."""
-    found = finding("cpu", python=environment_without(tmp_path / "empty", "torch"))
-    assert found["cause"] == "torch-absent" and "make lab" in found["fix"]
-
-
 # XLA
-
-
-@pytest.mark.process
-@needs_gcc
-def test_a_torch_xla_of_another_minor_version_is_named_with_its_undefined_symbol(tmp_path):
-    """Stand-in: a torch_xla 2.4.0 whose compiled part misses a symbol of torch; the error is the
-    linker's own.
-    """
-    path = stub_package(tmp_path, "torch_xla", "2.4.0", "import torch; import _XLAC")
-    (tmp_path / "xlac.c").write_text(
-        "int of_torch_2_4(void); int PyInit__XLAC(void) { return of_torch_2_4(); }"
-    )
-    compile_stub(tmp_path / "xlac.c", tmp_path / "_XLAC.so", "-Wl,-z,now")
-    found = finding("xla", path=path)
-    assert found["cause"] == "torch-xla-mismatch"
-    assert "2.4.0" in found["why"] and torch.__version__ in found["why"]
-    assert (
-        "undefined symbol: of_torch_2_4" in found["why"]
-        and "torch==2.9.0 torch_xla==2.9.0" in found["fix"]
-    )
-
-
-@pytest.mark.process
-@has_xla
-def test_a_wrong_pjrt_device_is_named_with_its_error(
-    bare, value="GPU", error="No PjRtPlugin registered for: GPU"
-):
-    """Real: torch_xla with that variable."""
-    found = finding("xla", root=bare, PJRT_DEVICE=value)
-    assert found["cause"] == "pjrt-device-wrong"
-    assert (
-        f"PJRT_DEVICE is {value!r}" in found["why"]
-        and error in found["why"]
-        and "Unset PJRT_DEVICE" in found["fix"]
-    )
 
 
 # The report

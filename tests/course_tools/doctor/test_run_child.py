@@ -19,6 +19,7 @@ from course_tools.doctor.run_child import (
     PREFIX,
     Command,
     probe_command,
+    read_outcome,
     run_all,
 )
 
@@ -99,23 +100,14 @@ def test_a_child_takes_its_own_children_along():
     assert outcome.ended == "timed out"
 
 
-# A probe that arrives, waits for the others, and then hangs in the import of torch.
-MEET = """
-import pathlib, sys, time
-folder, others = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-(folder / str(time.monotonic_ns())).touch()
-while len([*folder.iterdir()]) < others:
-    time.sleep(0.01)
-print('@probe {"step": "importing torch"}', flush=True)
-time.sleep(600)
-"""
-
-
 @pytest.mark.process
 @needs_linux
-@pytest.mark.parametrize(("does", "cause"), [("pass", "slow"), ("time.sleep(600)", "hangs")])
+@pytest.mark.parametrize(
+    ("does", "cause"),
+    [("pass", "slow"), ("os.urandom(10**8)", "slow"), ("time.sleep(600)", "hangs")],
+)  # the second computes inside the system
 def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, cause):
-    outcome = python(f"import time\nwhile True: {does}", limit_s=3)
+    outcome = python(f"import os, time\nwhile True: {does}", limit_s=3)
     found = find_cause("cpu", Evidence("computer", TORCH, {"cpu": outcome}))
     assert found.cause == cause and "3 s" in found.why
     assert found.works == ("not known" if cause == "slow" else "no")
@@ -127,9 +119,28 @@ def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept(
     assert outcome.ended == "killed" and 0 < len(outcome.output) <= 2000
 
 
+@pytest.mark.parametrize(
+    ("status", "ended", "signal_"),
+    [
+        (0xC0000005, "killed", "0xC0000005"),  # Windows: STATUS_ACCESS_VIOLATION of NTSTATUS
+        (0xC0000409, "killed", "0xC0000409"),  # and STATUS_STACK_BUFFER_OVERRUN
+        (1, "failed", ""),
+        (0, "ok", ""),
+    ],
+)
+def test_a_status_of_windows_says_how_a_child_ended(status, ended, signal_):
+    outcome = read_outcome(status, b"")
+    assert (outcome.ended, outcome.signal) == (ended, signal_)
+
+
+def test_last_words_begin_with_a_whole_line_so_that_no_half_of_a_key_is_shown():
+    assert read_outcome(1, b"a_token=" + b"s3cr3t" * 4 + b"\n" + b"x" * 1990).output == "x" * 1990
+    assert read_outcome(1, b"one long line " + b"x" * 9000).output.startswith("one long line x")
+
+
 @pytest.mark.process
 def test_a_probe_runs_in_a_child():
     outcome = run_all({"nvidia": probe_command("nvidia")}, 60)["nvidia"]
-    assert (
-        outcome.ended == "ok" and "NVIDIA" in outcome.facts["step"] and "error" not in outcome.facts
-    )
+    assert outcome.ended == "ok"
+    assert "NVIDIA" in outcome.facts["step"]
+    assert "error" not in outcome.facts

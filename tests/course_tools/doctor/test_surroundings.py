@@ -1,16 +1,10 @@
 """What is read from another machine's files for the doctor."""
 
 import pytest
-from stand_ins import FOREIGN, machine_with
+from stand_ins import machine_with
 
 from course_tools.doctor import surroundings
 from course_tools.doctor.packages import read_package
-
-
-@pytest.fixture(autouse=True)
-def nowhere(monkeypatch):
-    for variable in FOREIGN:
-        monkeypatch.delenv(variable, raising=False)
 
 
 def write(path, text):
@@ -94,11 +88,7 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
         ({"proc/version": "Linux version 6.8.0-nvidia (buildd@b)"}, ""),
     ],
 )
-def test_a_jetson_is_known_by_its_release_its_board_or_its_kernel(
-    files, found, tmp_path, monkeypatch
-):
+def test_a_jetson_is_known_by_its_release_its_board_or_its_kernel(files, found, root):
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(surroundings.machine, "ROOT", tmp_path)
+        write(root / name, text)
     assert surroundings.jetson() == found

@@ -4,6 +4,7 @@ by hand.
 
 import copy
 import dataclasses
+import sys
 from collections import UserDict
 
 import pytest
@@ -18,35 +19,14 @@ from course_tools.estimate.counting.fake_step import Step
 from course_tools.estimate.time.error_factor import kind_of
 from course_tools.estimate.time.step_time import step_time
 
-# Multiply-adds that torchvision publishes with its weights, and millions of activations from table
-# 4 and the appendix of I. Radosavovic et al., Designing Network Design Spaces (2020), and of
-# pytorch-image-models (resnet18, resnet152).
-KNOWN = {
-    "resnet18": "ResNet18_Weights",
-    "resnet50": "ResNet50_Weights",
-    "resnet101": "ResNet101_Weights",
-    "vgg16": "VGG16_Weights",
-    "densenet121": "DenseNet121_Weights",
-    "mobilenet_v2": "MobileNet_V2_Weights",
-    "efficientnet_b0": "EfficientNet_B0_Weights",
-    "convnext_tiny": "ConvNeXt_Tiny_Weights",
-    "vit_b_16": "ViT_B_16_Weights",
-    "regnet_x_800mf": "RegNet_X_800MF_Weights",
-}
-ACTIVATIONS = {
-    "resnet50": 11.1,
-    "resnet101": 16.2,
-    "resnet152": 22.6,
-    "efficientnet_b0": 6.7,
-    "regnet_x_400mf": 3.1,
-}
-ACTIVATIONS |= {
-    "regnet_x_800mf": 5.1,
-    "regnet_x_1_6gf": 7.9,
-    "regnet_y_400mf": 3.9,
-    "resnet18": 2.48,
-}
-ACTIVATIONS |= {"regnet_y_1_6gf": 8.0}
+# Whose multiply-adds torchvision publishes with its weights.
+KNOWN = ["resnet18", "resnet50", "resnet101", "vgg16", "densenet121", "mobilenet_v2", "vit_b_16"]
+KNOWN += ["efficientnet_b0", "convnext_tiny", "regnet_x_800mf"]
+# Millions of activations from table 4 and the appendix of I. Radosavovic et al., Designing Network
+# Design Spaces (2020), and of pytorch-image-models (resnet18, resnet152).
+ACTIVATIONS = {"resnet18": 2.48, "resnet50": 11.1, "resnet101": 16.2, "resnet152": 22.6}
+ACTIVATIONS |= {"regnet_x_400mf": 3.1, "regnet_x_800mf": 5.1, "regnet_x_1_6gf": 7.9}
+ACTIVATIONS |= {"regnet_y_400mf": 3.9, "regnet_y_1_6gf": 8.0, "efficientnet_b0": 6.7}
 
 
 def picture(side=224):
@@ -67,7 +47,7 @@ def network(torchvision):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_operations_agree_with_those_that_torchvision_publishes(name, network, torchvision):
-    published = getattr(torchvision.models, KNOWN[name]).DEFAULT.meta["_ops"]
+    published = torchvision.models.get_model_weights(name).DEFAULT.meta["_ops"]
     counted = count_work(network(name), picture(), precision="fp32", training=False).flops / 2e9
     assert counted == pytest.approx(published, rel=0.03)
 
@@ -120,12 +100,6 @@ def test_mixed_precision_halves_the_activations_and_casts_the_weights():
     assert sorted(op.elements for op in casts) == [10, 800, 1000]  # bias, input, weight
     assert sum(op.bytes_moved for op in casts) == 1810 * 6
     assert work.bytes_moved - 1810 * 6 == 2 * (8 * 100 + 100 * 10 + 10 + 8 * 10)
-
-
-def test_twice_the_batch_is_twice_the_operations(network):
-    model = network("resnet18")
-    one, two = (count_work(model, picture(), batch=batch) for batch in (16, 32))
-    assert two.flops == 2 * one.flops and two.kernels == one.kernels and two.batch == 32
 
 
 @pytest.mark.parametrize("masks", [{}, {"mask": 0}, {"padding": 1}, {"mask": 0, "padding": 1}])
@@ -191,27 +165,10 @@ def test_nested_inputs_are_resized_where_their_first_dimension_is_the_batch():
     assert count_work(Model(), inputs, batch=7, training=False).batch == 7
 
 
-@pytest.mark.parametrize("batch", [0, -1, 2.5, True])
-def test_a_batch_that_is_no_positive_integer_is_refused(batch):
-    with pytest.raises(ValueError, match="positive integer"):
-        count_work(nn.Linear(2, 2), torch.empty(1, 2), batch=batch)
-
-
 @dataclasses.dataclass
 class Result:
     logits: torch.Tensor
     loss: torch.Tensor | None = None
-
-
-def test_a_result_may_be_a_dataclass():
-    class Model(nn.Linear):
-        def forward(self, x):
-            return Result(super().forward(x))
-
-    plain, wrapped = (
-        count_work(model, torch.empty(1, 4), batch=8) for model in (nn.Linear(4, 4), Model(4, 4))
-    )
-    assert wrapped == plain
 
 
 def test_a_list_that_is_one_argument_has_its_batch_in_its_tensors():
@@ -288,33 +245,6 @@ def test_attention_that_returns_its_weights_is_cast_like_the_rest():
         for name in ("bf16", "fp32")
     )
     assert half.bytes_moved < 0.95 * full.bytes_moved and half.flops == full.flops
-
-
-def test_the_function_behind_an_attention_layer_is_counted_as_the_layer():
-    class Own(nn.MultiheadAttention):
-        def forward(self, x):
-            return F.multi_head_attention_forward(
-                *(x, x, x, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias),
-                *(None, None, False, 0.0, self.out_proj.weight, self.out_proj.bias),
-                need_weights=False,
-            )[0]
-
-    x = torch.empty(512, 2, 64)
-    own = count_work(Own(64, 4), x, batch_dim=1)
-    layer = nn.MultiheadAttention(64, 4)
-    whole = count_work(
-        forward_of(lambda self, x: self.layer(x, x, x, need_weights=False)[0], layer=layer),
-        x,
-        batch_dim=1,
-    )
-    assert own.attention.flops > 0 and own.ops == whole.ops
-
-
-def test_a_precision_that_is_none_is_refused():
-    with pytest.raises(
-        ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"
-    ):
-        count_work(nn.Linear(2, 2), torch.empty(1, 2), precision="amp")
 
 
 def forward_of(function, **parts):
@@ -462,11 +392,11 @@ def test_lengths_of_sequences_may_be_an_input():
     assert count_work(model, given).flops == count_work(model.rnn, given[0]).flops
 
 
-def test_inputs_may_be_a_dataclass_or_what_a_tokenizer_returns():
+def test_inputs_and_results_may_be_dataclasses_or_what_a_tokenizer_returns():
     layer, x = nn.Linear(4, 4), torch.rand(2, 4)
     plain = count_work(layer, x, batch=8)
-    model = forward_of(lambda self, given: self.layer(given.logits), layer=layer)
-    assert count_work(model, Result(x), batch=8).flops == plain.flops
+    model = forward_of(lambda self, given: Result(self.layer(given.logits)), layer=layer)
+    assert count_work(model, Result(x), batch=8) == plain
     assert count_work(layer, UserDict(input=x), batch=8).flops == plain.flops
 
 
@@ -485,6 +415,8 @@ def test_a_failure_names_the_line_of_the_model_and_what_to_do(caplog):
         count_work(forward_of(lambda self, x: x.sum().item() * x), torch.empty(2, 2), **inference)
     with pytest.raises(RuntimeError, match="Stay in PyTorch"):
         count_work(forward_of(lambda self, x: x.detach().numpy()), torch.empty(2, 2), **inference)
+    with pytest.raises(RuntimeError, match="Model cannot be counted"):
+        count_work(forward_of(lambda self, x: sys.exit(3)), torch.empty(2, 2), **inference)
     with pytest.raises(RuntimeError, match=r"Shapes: \(2, 3\)"):
         count_work(nn.Linear(2, 2), torch.empty(2, 3))
     assert not caplog.records  # PyTorch has a traceback of its own to log

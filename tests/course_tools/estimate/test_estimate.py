@@ -10,14 +10,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import torch
-from start_python import python
 from torch import nn
 
 from course_tools.estimate import Chip, Job, Machine, estimate
-from course_tools.estimate.advice import (
-    advice,
-    told_apart,
-)
+from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
 from course_tools.estimate.counting.count_work import count_work
@@ -27,7 +23,7 @@ from course_tools.estimate.prices import Price, read_prices
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
-from course_tools.estimate.time.step_time import Host, StepTime, fitted, step_time
+from course_tools.estimate.time.step_time import Host, StepTime, cloud_host, fitted, step_time
 from course_tools.estimate.words import span
 
 X = torch.empty(1, 16)
@@ -114,6 +110,7 @@ def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
     one, eight = (estimate(model, X, devices=["A100"], count=n).rows[0] for n in (1, 8))
     parameters = sum(p.numel() for p in model.parameters())
     assert eight.needed_bytes >= one.needed_bytes + 4 * parameters
+    assert (eight.batch, eight.watts) == (8 * one.batch, 8 * one.watts)
 
 
 def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
@@ -129,10 +126,8 @@ def test_one_run_of_the_model_finds_what_counting_and_memory_find_alone(model, t
 
 
 def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
-    assert (
-        "2026" in answer["A100 80GB"].price.source
-        and "https://" in answer["A100 80GB"].price.source
-    )
+    assert "2026" in answer["A100 80GB"].price.source
+    assert "https://" in answer["A100 80GB"].price.source
     assert answer["T4"].price.source == "your price"
     assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None
     assert answer["TPU v5e"].energy_kwh is None
@@ -150,9 +145,8 @@ def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
 def test_sizes_that_tensor_cores_do_not_like_are_named(words, precision, said):
     x = torch.empty(1, 64)
     found = estimate(nn.Linear(64, words), x, batch=8, devices=["A100"], precision=precision)
-    assert ("round such sizes up" in one_line(found.details())) == bool(said) and said in one_line(
-        found.details()
-    )
+    assert ("round such sizes up" in one_line(found.details())) == bool(said)
+    assert said in one_line(found.details())
 
 
 def test_details_say_which_device_a_reason_and_a_host_belong_to():
@@ -178,9 +172,8 @@ def test_a_thousand_samples_have_a_price():
     found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
     row = found.rows[0]
     each = row.long_cells()[4].removesuffix(" $")
-    assert float(each) == pytest.approx(row.cost / 2, rel=0.05) and f"{each} $" in one_line(
-        found.details()
-    )
+    assert float(each) == pytest.approx(row.cost / 2, rel=0.05)
+    assert f"{each} $" in one_line(found.details())
     cheap = replace(row, price=replace(row.price, per_hour=1e-3))
     assert cheap.long_cells()[4] == "< 0.0001 $"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
@@ -199,6 +192,8 @@ def test_what_was_not_compared_widens_the_interval():
     assert volume.factor > known.factor and not volume.checked
     compiled = row(*image, "A100", compiled=True)
     assert compiled.factor > known.factor and not compiled.checked
+    t4 = find_chip("T4")  # of 70 W, whose clock its cooling decides
+    assert row(*image, t4).factor > row(*image, replace(t4, watts=100)).factor
 
 
 def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
@@ -227,7 +222,7 @@ def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
 
 
 def test_what_hosts_need_is_a_range_of_its_own_and_wider_upwards_in_training():
-    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
+    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(180)))
     ends = {}
     for training in (False, True):
         row = estimate(small, torch.empty(1, 8), devices=["A100"], training=training).rows[0]
@@ -274,16 +269,6 @@ def test_a_transformer_in_16_bits_on_a_v100_is_unchecked_and_wide_upwards():
     net = nn.Sequential(nn.Conv2d(3, 256, 16, 16), nn.Flatten(2), nn.Linear(196, 256), layer)
     rows = estimate(net, torch.empty(1, 3, 224, 224), batch=256, devices=["V100", "A100"]).rows
     assert rows[0].evidence.upper > 2.5 > rows[1].evidence.upper and not rows[0].checked
-
-
-def test_two_gaming_cards_without_peer_to_peer_gain_less_than_two_of_a_data_centre():
-    net, x = nn.Linear(4096, 4096), torch.empty(1, 64, 4096)
-
-    def gain(card):
-        one, two = (estimate(net, x, batch=32, devices=[card], count=n).rows[0] for n in (1, 2))
-        return two.samples_per_s / one.samples_per_s
-
-    assert gain("RTX 4090") < 1.5 < gain("A100")
 
 
 def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass():
@@ -370,21 +355,6 @@ def test_a_model_that_names_a_device_in_its_forward_pass_is_counted(name):
     assert count_work(Named(name), X).flops == count_work(nn.Linear(16, 4), X).flops
 
 
-class Half(nn.Module):
-    """A network with a part that its forward pass does not use, as the discriminator of a GAN."""
-
-    def __init__(self):
-        super().__init__()
-        self.used, self.unused = nn.Linear(16, 4), nn.Linear(1000, 1000)
-
-    def forward(self, x):
-        return self.used(x)
-
-
-def test_the_optimizer_updates_what_has_a_gradient():
-    assert count_work(Half(), X).ops[-1].elements == 16 * 4 + 4
-
-
 @pytest.mark.parametrize(
     "figures",
     [
@@ -400,15 +370,6 @@ def test_the_optimizer_updates_what_has_a_gradient():
 def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
     with pytest.raises(ValueError, match=r"of the Lab card .* but got"):
         Chip("Lab card", *figures)
-
-
-@pytest.mark.parametrize("name", ["nonsense", "cpu"])
-def test_what_is_like_no_chip_is_answered_with_the_way_to_list_them(name):
-    with pytest.raises(
-        ValueError,
-        match=rf"unknown chip '{name}'.*--help` lists all. For a card of your own pass Chip\(",
-    ):
-        find_chip(name)
 
 
 def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
@@ -455,15 +416,10 @@ def test_an_optimizer_whose_update_is_not_known_is_counted_as_adam_and_the_resul
     assert found.work.ops[-1].bytes_moved == estimate(model, X).work.ops[-1].bytes_moved
 
 
-def test_a_launch_of_ones_own_host_takes_the_place_of_the_fitted_one(model):
-    slow, fast = Host(0.0, 1e-3, "slow"), Host(0.0, 1e-6, "fast")
-    rows = [estimate(model, X, devices=["A100"], host=host).rows[0] for host in (slow, fast)]
-    assert (
-        rows[0].step_s == pytest.approx(1e3 * rows[1].step_s, rel=1e-3)
-        and rows[0].limit == "launches"
-    )
-    with pytest.raises(ValueError, match="host is 'this machine'"):
-        estimate(model, X, devices=["A100"], host="my laptop")
+def test_a_host_that_launches_faster_prepares_a_step_faster_by_the_same_factor():
+    old, new = cloud_host(find_chip("T4")), cloud_host(find_chip("H100"))
+    assert new.launch_s < old.launch_s
+    assert new.step_s / new.launch_s == pytest.approx(old.step_s / old.launch_s)
 
 
 def test_machines_beside_different_hosts_are_each_answered_with_their_own(model):
@@ -571,17 +527,15 @@ ANSWERS = [
         r"Stay on your own machine: 63 days, free\. The A100 would take 13 to 30 hours, .*",
     ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
+    ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
+    ([("T4", 1, 0.1, False)], None, "It fits none.*"),
 ]
 
 
 @pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)
 def test_the_answer_names_what_is_in_time_then_what_costs_least(rows, deadline, words):
     assert re.fullmatch(words, advice([row_of(*row) for row in rows], deadline))
-
-
-def test_what_does_not_fit_is_not_recommended_in_words():
-    assert advice([row_of("T4", 1, 0.1, fits=False)], None).startswith("It fits none")
 
 
 def test_two_currencies_are_not_compared():
@@ -591,26 +545,11 @@ def test_two_currencies_are_not_compared():
     assert "Stay on your own machine" in advice([*rows, free], 48)
 
 
-def test_a_table_names_the_currency(model):
-    pytest.importorskip("pandas")
-    found = estimate(model, X, devices=["T4", "L4"], prices={"t4": 9}, currency="EUR")
-    assert list(found.to_frame()["currency"].fillna("none")) == ["EUR", "none"]
-
-
-def test_devices_whose_intervals_overlap_are_not_told_apart():
+def test_devices_whose_intervals_overlap_are_not_too_close_to_call():
     names = {"A100": 20, "H100": 12, "4090": 40, "T4": 200, "5090": 24, "one": 2000}
-    (said,) = told_apart([row_of(name, hours, None) for name, hours in names.items()])
+    (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in names.items()])
     assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
-    assert told_apart([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
-
-
-def test_only_what_was_compared_is_called_checked():
-    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
-    asked = {"batch": 4096, "devices": ["MI210", "MI300X", "A100"]}
-    full = estimate(*words, precision="fp32", **asked)
-    assert [row.checked for row in full.rows] == [False, False, True]
-    half = estimate(*words, **asked)
-    assert [row.checked for row in half.rows] == [False, False, True]
+    assert too_close_to_call([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
 
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
@@ -620,25 +559,10 @@ def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
     assert cells == ["just", "yes"] and row_of("this machine", 1, 0).cells()[3] == "yes"
 
 
-def test_the_result_says_what_is_not_counted_and_links_to_the_page(model):
+def test_the_result_says_what_is_not_counted(model):
     assert "The loss is not counted" in plain(estimate(model, X, devices=["T4"]))
     given = estimate(model, X, devices=["T4"], loss=lambda out: out.mean())
     assert "loss is not" not in plain(given)
-    assert given.page_link("https://example.org/page.html").startswith(
-        "https://example.org/page.html#own="
-    )
-
-
-class Exits(nn.Linear):
-    def forward(self, x):
-        raise SystemExit(3)
-
-
-def test_a_model_that_ends_the_program_or_has_no_sizes_yet_is_refused_in_a_sentence():
-    with pytest.raises(RuntimeError, match="Exits cannot be counted"):
-        estimate(Exits(16, 4), X, devices=["T4"])
-    with pytest.raises(ValueError, match=r"lazy layers.*Call it once"):
-        estimate(nn.LazyLinear(4), X, devices=["T4"])
 
 
 def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
@@ -647,7 +571,7 @@ def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
     assert ".item()" not in str(refused.value)
 
 
-def test_each_row_says_whether_it_fits_as_estimate_memory_does():
+def test_each_row_says_whether_it_fits():
     wide, x = (
         nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6))),
         torch.empty(1, 2**14),
@@ -655,19 +579,10 @@ def test_each_row_says_whether_it_fits_as_estimate_memory_does():
     answer = estimate(
         wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6
     )
-    memory = {name: estimate_memory(wide, x, batch=64, precision=name) for name in ("fp16", "bf16")}
-    assert [row.fits for row in answer.rows] == [
-        memory["fp16"].fits_on("T4"),
-        memory["bf16"].fits_on("H100"),
-        None,
-    ]
     assert answer["T4"].fits is False and answer["H100 SXM"].fits
-    assert answer["T4"].needed_bytes == pytest.approx(memory["fp16"].needed_bytes)
-    assert (
-        "it needs" in plain(answer)
-        and "of 121" in one_line(answer.details())
-        and answer.to_dict()["rows"][0]["fits"] is False
-    )
+    assert "it needs" in plain(answer)
+    assert "of 121" in one_line(answer.details())
+    assert answer.to_dict()["rows"][0]["fits"] is False
     # What does not fit is not recommended, however cheap it is.
     assert answer.cheapest().device == "this machine"
     assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
@@ -689,9 +604,8 @@ def test_the_result_is_a_table_json_and_safe_html(answer):
     frame = answer.to_frame()
     assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
     saved = json.loads(answer.to_json())
-    assert (
-        saved["counted"]["matrix"]["flops"] == answer.work.flops and "ops" not in saved["counted"]
-    )
+    assert saved["counted"]["matrix"]["flops"] == answer.work.flops
+    assert "ops" not in saved["counted"]
     assert saved["rows"][0]["hours"] == answer["T4"].hours
     name = "<script>alert(1)</script>"
     hostile = estimate(
@@ -760,14 +674,6 @@ def test_the_ring_moves_each_gradient_twice_and_a_slow_link_costs_speed():
     assert without.speedups[1] > 1
 
 
-def test_eight_cards_are_faster_than_one(model):
-    one, eight = (estimate(model, X, batch=4096, devices=["A100"], count=n).rows[0] for n in (1, 8))
-    assert eight.watts == 8 * one.watts
-    assert (
-        one.samples_per_s < eight.samples_per_s < 8 * one.samples_per_s and eight.batch == 8 * 4096
-    )
-
-
 def test_several_cards_are_compiled_and_launched_as_one_is(model):
     def step_s(count, **asked):
         return estimate(model, X, devices=["A100"], count=count, **asked).rows[0].step_s
@@ -779,21 +685,10 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
         assert ratio(2, **asked) == pytest.approx(ratio(1, **asked), rel=0.02)
 
 
-def test_one_name_in_place_of_a_list_is_refused(model):
-    with pytest.raises(TypeError, match=r"\['T4'\]"):
-        estimate(model, X, devices="T4")
-    with pytest.raises(TypeError, match="by its name"):
-        estimate(model, X, devices=[4])
-    with pytest.raises(TypeError, match="prices is a dictionary"):
-        estimate(model, X, devices=["T4"], prices=[1])
-    with pytest.raises(TypeError, match="must be a"):
-        estimate(nn.Linear, X, devices=["T4"])
-    with pytest.raises(KeyError, match="not among the devices"):
-        estimate(model, X, devices=["T4"])["A100"]
-
-
 def test_a_row_is_found_by_the_name_that_was_asked_for(answer):
     assert answer["a100"] is answer["A100 80GB"] and answer["v5e"].device == "TPU v5e"
+    with pytest.raises(KeyError, match="not among the devices"):
+        answer["H100"]
 
 
 def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
@@ -832,19 +727,11 @@ def test_what_is_no_price_is_refused(part):
         read_prices(f"L4=0.7, {part}")
 
 
-@pytest.mark.process
-def test_importing_the_package_costs_no_more_than_torch():
-    code = """import sys
-from course_tools.estimate import Chip, estimate, estimate_memory
-print({"pandas", "matplotlib", "ipywidgets", "lightning", "torchvision", "PIL"} & set(sys.modules))
-"""
-    done = python("-c", code, fresh=True)
-    assert done.stdout == "set()\n", done.stderr
-
-
-def test_a_model_in_16_bits_can_be_measured_here_alone():
-    found = estimate(nn.Linear(16, 8).bfloat16(), X, devices=[], this_machine=0.1, samples=100)
-    assert found.rows[0].kind == "measured"
+@pytest.mark.parametrize("seconds", [0.5, np.float32(0.5)], ids=["Python", "NumPy"])
+def test_a_model_in_16_bits_can_be_measured_here_alone(seconds):
+    model = nn.Linear(16, 8).bfloat16()
+    found = estimate(model, X, devices=[], this_machine=seconds, samples=100)
+    assert found.rows[0].kind == "measured" and found.rows[0].step_s == 0.5
 
 
 TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says of them
@@ -897,6 +784,13 @@ def test_a_chip_of_your_own_is_one_line_and_may_have_a_price(model):
         ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
         ({"devices": 5}, "devices is a list of names"),
         ({"devices": []}, "devices is empty"),
+        ({"devices": "T4"}, r"\['T4'\]"),
+        ({"devices": [4]}, "by its name"),
+        ({"devices": ["cpu"]}, r"'cpu'.*--help` lists all. For a card of your own pass Chip\("),
+        ({"prices": [1]}, "prices is a dictionary"),
+        ({"model": nn.Linear}, "must be a"),
+        ({"model": nn.LazyLinear(4)}, r"lazy layers.*Call it once"),
+        ({"host": "my laptop"}, "host is 'this machine'"),
         ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
         ({"devices": ["M4 Max"], "count": 2}, "M4 Max.*link="),
         ({"devices": ["A100"], "count": 2, "link": "string"}, "unknown link"),
@@ -923,4 +817,4 @@ def test_a_chip_of_your_own_is_one_line_and_may_have_a_price(model):
 )
 def test_a_question_without_an_answer_is_refused_in_clear_words(model, asked, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        estimate(model, X, **{"devices": ["T4"]} | asked)
+        estimate(**{"model": model, "inputs": X, "devices": ["T4"]} | asked)

@@ -15,7 +15,14 @@ from start_python import python
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explain import Explanation, explain
-from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, NAMES, TABLES, TEXTS
+from course_tools.old_code.old_names import (
+    ATTRIBUTES,
+    KEYWORDS,
+    NAMES,
+    PACKAGES,
+    TABLES,
+    TEXTS,
+)
 from course_tools.old_code.read_text import LONGEST, Unreadable
 from course_tools.old_code.trainer_arguments import removed
 
@@ -85,14 +92,6 @@ GUIDES = [
 @pytest.mark.parametrize(("guide", "found"), GUIDES, ids=["darts", "notebook"])
 def test_an_old_guide_is_read_with_its_dots_and_commands(guide, found):
     assert summary(guide) == found
-
-
-@pytest.mark.parametrize(("suffix", "number"), [(".md", 0), (".txt", 1)])
-def test_a_file_is_read_as_its_text_is(suffix, number, tmp_path):
-    guide, found = GUIDES[number]
-    path = tmp_path / f"guide{suffix}"
-    path.write_text(guide)
-    assert summary(path) == found
 
 
 @pytest.mark.parametrize(("message", "new"), CASES["messages"])
@@ -173,6 +172,13 @@ def test_the_message_of_an_error_can_be_pasted_in_the_place_of_a_file(capsys):
     assert main(["no such file.py"]) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["my train (old).py", "données, v2.IPYNB", "notes + more.markdown"]
+)
+def test_a_file_that_is_not_there_is_never_clear(name, capsys):
+    assert main([name]) == 2 and "There is no file" in capsys.readouterr().err
+
+
 def test_a_missing_parso_is_one_line(monkeypatch, capsys):
     for name in [each for each in sys.modules if each.startswith("course_tools.old_code.")]:
         monkeypatch.delitem(sys.modules, name)
@@ -210,6 +216,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_code_is_read_or_refused_in_a_sentence(text):
     try:
@@ -269,18 +276,6 @@ def test_a_kind_of_file_it_does_not_read_is_refused_and_the_others_are_read(tmp_
     assert "a .sh file" in shown.err and "train.py:" in shown.out
 
 
-@pytest.mark.process
-def test_the_help_imports_neither_torch_nor_lightning():
-    program = (
-        "import runpy, sys\n"
-        "sys.argv = ['old_code', '--help']\n"
-        "try: runpy.run_module('course_tools.old_code', run_name='__main__')\n"
-        "except SystemExit: print({'torch', 'lightning', 'parso'} & set(sys.modules))"
-    )
-    done = python("-c", program, fresh=True)
-    assert done.returncode == 0 and done.stdout.endswith("set()\n")
-
-
 def test_a_card_shows_each_finding_with_its_text_escaped():
     html = explain("Trainer(gpus=2, weights_summary='<b>')")._repr_html_()
     assert "gpus=2" in html and "&lt;b&gt;" in html and "<b>'" not in html
@@ -292,10 +287,22 @@ def test_code_is_never_run(tmp_path):
     assert not target.exists() and "this" not in sys.modules
 
 
+@pytest.mark.process
+def test_files_named_as_packages_are_read_and_never_imported(tmp_path):
+    names = [f"{name}.py" for name in (*PACKAGES, "pandas")]
+    code = "import darts, lightning, numpy, torch\ntorch.no_such_name(numpy.float)\nprint('RAN')"
+    for name in names:
+        (tmp_path / name).write_text(code)
+    done = python("-m", "course_tools.old_code", *names, fresh=True, cwd=tmp_path)
+    assert done.returncode == 1 and "no_such_name ->" in done.stdout
+    assert "RAN" not in done.stdout + done.stderr
+
+
 ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c\r0"
 
 
-@settings(deadline=None, max_examples=200)
+@pytest.mark.long
+@settings(deadline=None, max_examples=80)
 @given(st.text() | st.text(ALPHABET))
 def test_any_text_is_explained_or_refused(text):
     try:

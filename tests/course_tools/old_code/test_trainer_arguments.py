@@ -14,13 +14,7 @@ from start_python import python
 
 from course_tools.old_code import old_names
 from course_tools.old_code.explain import explain
-from course_tools.old_code.trainer_arguments import (
-    ROWS,
-    CannotTranslate,
-    known,
-    modernize,
-    removed,
-)
+from course_tools.old_code.trainer_arguments import ROWS, CannotTranslate, known, modernize, removed
 
 # the arguments of three old releases, with their defaults
 TRAINERS = json.loads(Path(__file__).with_name("old_trainers.json").read_text(encoding="utf-8"))
@@ -193,6 +187,7 @@ def test_without_lightning_the_table_of_old_arguments_answers(monkeypatch):
             cached.cache_clear()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:GPU available but not used")
 def test_no_translation_keeps_a_value_that_todays_trainer_refuses(eight_gpus):
     names = sorted(removed() - {"default_save_path"})  # a text
@@ -236,7 +231,8 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@pytest.mark.long
+@settings(deadline=None, max_examples=80)
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_anything_is_translated_or_refused(kwargs):
     try:

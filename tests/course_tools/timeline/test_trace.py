@@ -60,20 +60,10 @@ def test_each_event_has_one_kind_of_work(name, category, kind):
     assert work_of(event(name, category)) == kind
 
 
-def test_a_trace_of_2021_reads_like_one_of_today():
-    old = [
-        event("ProfilerStep#5", "Operator"),
-        event("enumerate(DataLoader)#_SingleProcessDataLoaderIter", "Operator"),
-        event("cudaLaunchKernel", "Runtime"),
-        event("NllLossBackward", "Operator", tid=8),
-        event("gemm", "Kernel", tid="stream 7"),
-        event("Memcpy HtoD", "Memcpy", tid="stream 7"),
-        {"ph": "s", "cat": "async", "ts": 104},
-    ]
-    events = complete_events(old)
-    categories = ["user_annotation"] * 2 + ["cuda_runtime", "cpu_op", "kernel", "gpu_memcpy"]
-    assert [one["cat"] for one in events] == categories
-    assert [step["name"] for step in steps_of(events)] == ["ProfilerStep#5"]
+def test_the_thread_of_the_steps_is_the_main_one_and_autograds_is_named():
+    steps = event("ProfilerStep#5", "user_annotation")
+    events = [event("aten::mm", "cpu_op"), event("NllLossBackward0", "cpu_op", tid=8), steps]
+    assert steps_of(events) == [steps]
     assert threads_of(events) == {7: "MainThread", 8: "backward"}
 
 

@@ -3,17 +3,11 @@
 import os
 
 import pytest
-from stand_ins import FOREIGN, machine_with, needs_linux
+from stand_ins import machine_with, needs_linux
 
 from course_utils.hardware import machine
 
 GIB = 2**30
-
-
-@pytest.fixture(autouse=True)
-def nowhere(monkeypatch):
-    for variable in FOREIGN:
-        monkeypatch.delenv(variable, raising=False)
 
 
 def write(path, text):

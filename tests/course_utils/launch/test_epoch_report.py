@@ -37,6 +37,14 @@ def test_a_resumed_epoch_draws_what_an_unbroken_one_does():
     assert drawn(1, epoch=2, resumed=True) == drawn(1, epoch=2)
 
 
+def test_a_rank_without_a_batch_writes_neither_a_checkpoint_nor_a_result(tmp_path):
+    report = EpochReport(Request("json:loads", out=str(tmp_path)), "cpu", 1)
+    trainer = SimpleNamespace(is_global_zero=True)
+    report.on_train_epoch_end(trainer, None)
+    report.on_train_end(trainer, None)
+    assert report.ended and not list(tmp_path.iterdir())
+
+
 def said(*counts):
     """Return what is said of a rank that has begun so many batches, minute by minute."""
     each, lines = iter(counts), []

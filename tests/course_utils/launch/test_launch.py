@@ -52,10 +52,6 @@ def quiet():
     data = TensorDataset(torch.zeros(1_000_000, 2), torch.zeros(1_000_000, 1))
     return Quiet(torch.nn.Linear(2, 1)), DataLoader(data, batch_size=2)
 
-def empty():
-    data = TensorDataset(torch.zeros(5, 2), torch.zeros(5, 1))
-    return Regression(torch.nn.Linear(2, 1)), DataLoader(data, batch_size=8, drop_last=True)
-
 def drawing():
     subprocess.Popen(["sleep", "1000"])
     numbers = torch.Generator().manual_seed(1)
@@ -161,16 +157,10 @@ def epochs_in(out):
 
 
 @pytest.mark.process
-def test_a_run_without_a_batch_says_that_it_made_no_step(own, tmp_path):
-    with pytest.raises(RunError, match="made no step: its loader has no batch"):
-        run_lesson(f"{own}:empty", accelerator="cpu", count=2, out=tmp_path / "out")
-
-
-@pytest.mark.process
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
-        run_lesson(f"{own}:faulty", count=2, accelerator="cpu", epochs=3, out=out)
+        run_lesson(f"{own}:faulty", strategy="ddp", count=2, accelerator="cpu", epochs=3, out=out)
     printed = capsys.readouterr().out
     assert 'raise ValueError("the data of rank 1 are broken")' in printed
     assert "leaked" not in printed
@@ -208,12 +198,7 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "expected"),
-    [
-        (signal.SIGINT, 130),
-        (signal.SIGTERM, 143),
-        (signal.SIGKILL, -9),
-    ],
+    ("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, number, expected):
     launched.process.send_signal(number)
@@ -243,7 +228,7 @@ def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
         assert "was ended by SIGTERM" in output
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
     own, tmp_path, monkeypatch
 ):

@@ -14,13 +14,14 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
+from start_python import python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/page"))
 import build
 
 sys.path.pop(0)
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import advice, told_apart
+from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.chips import Chip, all_chips, find_chip
 from course_tools.estimate.counting.work import Work
@@ -49,8 +50,8 @@ BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-c
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
 FLAGS += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
 CALLS = """globalThis.page = {
-    NAMES, cardIn, advise, answerRows, freeRows, fromAddress, problemOf, readNumber, readOwn, known,
-    searchNames, toldApart
+    NAMES, cardIn, advise, answerRows, freeRows, fromAddress, memoryParts, problemOf, readNumber,
+    readOwn, known, searchNames, toldApart
 };"""
 
 
@@ -261,6 +262,53 @@ def test_the_page_and_python_agree_on_300_questions(inside):
             assert [one[name] for name in words] == [other[name] for name in words], question
 
 
+def parts_of(page, fields: dict) -> dict[str, float]:
+    """Return what fills the memory in a step, as the page has it."""
+    script = """address => {
+        const { question } = page.fromAddress(address, page.known);
+        return page.memoryParts(question, question.batch);
+    }"""
+    return page.evaluate(script, urlencode(fields))
+
+
+@pytest.mark.parametrize("tuning", ["full", "lora", "4-bit"])
+@pytest.mark.parametrize(("model", "batch"), [("Llama 3.1 8B", 4), ("GPT-2", 1)])
+def test_the_parts_of_fine_tunings_memory_are_those_of_the_package(inside, model, batch, tuning):
+    job = {"batch": batch, "length": 512}
+    wanted = estimate_finetuning(model, tuning, **job).memory.parts()
+    shown = parts_of(inside, {"model": model, "tuning": tuning, **job})
+    assert shown == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_parts_of_answers_memory_are_those_of_the_package(inside):
+    job = {"batch": 8, "prompt": 1000, "generated": 500}
+    wanted = estimate_serving("Qwen3 8B", bits=4, runtime="vLLM", **job).memory.parts()
+    wanted["keys and values"] = wanted.pop("cache")
+    asked = {"model": "Qwen3 8B", "task": "inference", "bits": 4, **job}
+    assert parts_of(inside, asked) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_a_networks_memory_holds_its_weights_and_adams_two_numbers_for_each(inside):
+    weights = 25_557_032  # of ResNet-50, in torchvision's list
+    shown = parts_of(inside, {"model": "resnet50 (224)", "batch": 64})
+    assert shown["weights"] == pytest.approx(4 * weights, rel=0.01)
+    assert shown["optimizer"] == pytest.approx(8 * weights, rel=0.01)
+    assert 0 <= shown["gradients and temporary tensors"] < 8 * weights < shown["activations"]
+
+
+def test_memory_is_shown_as_parts_that_add_up_on_the_recommended_card(page):
+    shown = page.locator("#memory caption").text_content()
+    card, needed = re.fullmatch(r"Memory on the (.+): ([\d.]+) GB of [\d.]+ GB", shown).groups()
+    assert card in page.locator("#advice").text_content()
+    sizes = page.locator("#memory tr td:nth-child(2)").all_text_contents()
+    assert len(sizes) >= 4
+    parts = sum(float(size.removesuffix(" GB")) for size in sizes)
+    assert parts == pytest.approx(float(needed), rel=0.1)
+    bars = page.locator("#memory div").evaluate_all("all => all.map(one => one.offsetWidth)")
+    cell = page.locator("#memory td:last-child").first.evaluate("one => one.clientWidth")
+    assert 0 < sum(bars) <= cell and max(bars) > 20
+
+
 def as_package_row(shown: dict) -> Answer:
     """Return a row of the page as the package's, with the same figures."""
     low, middle, high = shown["seconds"]
@@ -312,7 +360,9 @@ def test_the_page_says_the_sentences_of_the_package(inside):
         if answer.startswith("It fits none"):
             continue
         assert said["answer"] == answer, fields
-        apart = [text.replace("this machine", "your own machine") for text in told_apart(rows)]
+        apart = [
+            text.replace("this machine", "your own machine") for text in too_close_to_call(rows)
+        ]
         assert said["apart"] == apart, fields
         kinds.add(" ".join(re.findall(r"[a-z]+", answer)[:3]))
     assert len(kinds) >= 6, kinds
@@ -341,7 +391,9 @@ def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside):
 
     job = {"samples": 50_000, "epochs": 10, "devices": ["T4", "A100 80GB"]}
     found = estimate(ImageCNN(), torch.zeros(64, 3, 32, 32), loss=loss, **job)
-    link = found.page_link("page.html").partition("#")[2]
+    own = {name: found.to_dict()[name] for name in ("counted", "memory")}
+    devices = ",".join(job["devices"])
+    link = urlencode(job | {"own": json.dumps(own), "devices": devices, "precision": "amp"})
     script = """([address, text]) => {
         const read = page.fromAddress(address, page.known);
         return { problems: read.problems, rows: page.answerRows(read.question),
@@ -438,6 +490,10 @@ def test_a_wrong_number_is_named_beside_its_field_and_the_last_answer_stays(page
         ("stable diffusion", "Stable Diffusion 1.5 U-Net, 512 x 512"),
         ("unet", "Stable Diffusion 1.5 U-Net, 512 x 512"),
         ("flux", "Stable Diffusion 1.5 U-Net, 512 x 512"),
+        ("sdxl", "Stable Diffusion XL U-Net (SDXL), 1024 x 1024"),
+        ("stabilityai/stable-diffusion-xl-base", "Stable Diffusion XL U-Net (SDXL), 1024 x 1024"),
+        ("openai/whisper-large-v3", "Whisper large-v3, 30 s of speech"),
+        ("mask rcnn", "Mask R-CNN, ResNet-50-FPN, 800 x 800"),
     ],
 )
 def test_a_model_is_found_by_what_people_type(inside, typed, found):
@@ -454,14 +510,27 @@ def test_a_model_that_is_not_listed_leads_to_ones_own(page):
     assert page.locator("#job").text_content().startswith("wide_resnet50_2 (224)")
 
 
-# Millions of parameters and 10^9 multiply-adds of a forward pass, as their authors published them:
-# CompVis; Peebles and Xie (2023, table 4), whose blocks share what diffusers gives to each; and
-# torchvision's list of weights.
+# Millions of weights, and 10^9 multiply-adds of a forward pass, as others published them: Podell
+# and others (2023, table 1); Peebles and Xie (2023, table 4), whose blocks share what diffusers
+# gives to each; torchvision's list of weights; OpenAI's table of Whisper's models; OpenVINO's list
+# of models.
 PUBLISHED = {
     "Stable Diffusion 1.5 U-Net, 512 x 512": (860, None),
+    "Stable Diffusion XL U-Net (SDXL), 1024 x 1024": (2600, None),
     "DiT-XL/2 diffusion transformer, 256 x 256": (None, 118.6),
-    "Faster R-CNN, ResNet-50-FPN, 800 x 800": (None, 134.4),
+    "Faster R-CNN, ResNet-50-FPN, 800 x 800": (41.755286, 134.4),
+    "Mask R-CNN, ResNet-50-FPN, 800 x 800": (44.401393, None),
+    "SSD300, VGG-16, 300 x 300": (35.641826, 34.858),
+    "Whisper small, 30 s of speech": (244, None),
+    "Whisper large-v3, 30 s of speech": (1550, None),
+    "wav2vec 2.0 base, 10 s of speech": (94.3965, None),
 }
+
+
+def test_each_other_network_has_a_published_figure_beside_it(inside):
+    script = "() => Object.entries(JSON.parse(document.getElementById('data').textContent).models)"
+    sources = {name: model["source"] for name, model in inside.evaluate(script) if "lines" in model}
+    assert sources.keys() == PUBLISHED.keys() and all(sources.values())
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -469,21 +538,16 @@ def test_another_network_is_counted_as_large_as_published_and_answered(inside, n
     script = """name => {
         const { question, problems } = page.fromAddress(name, page.known);
         const data = JSON.parse(document.getElementById("data").textContent);
-        const { steps } = data.models[question.model];
-        return { steps, problems, rows: page.answerRows(question) };
+        const { steps, weights } = data.models[question.model];
+        return { steps, weights, problems, rows: page.answerRows(question) };
     }"""
     millions, multiply_adds = PUBLISHED[name]
-    task = "training" if millions else "inference"
-    found = inside.evaluate(script, urlencode({"model": name, "task": task, "batch": 4}))
+    found = inside.evaluate(script, urlencode({"model": name, "task": "inference", "batch": 4}))
     assert found["problems"] == [] and all(row["seconds"][1] > 0 for row in found["rows"])
-    steps = {
-        each: [float(part or 0) for part in text.split(",")]
-        for each, text in found["steps"].items()
-    }
-    batch, image_flops, _, _, _, _, other_flops, *_ = steps["inference"]
+    step = [float(part or 0) for part in found["steps"]["inference"].split(",")]
+    batch, image_flops, _, _, _, _, other_flops, *_ = step
     if millions:
-        parameters, _ = steps["training"][-2:]
-        assert parameters / 1e6 == pytest.approx(millions, rel=0.01)
+        assert found["weights"] / 1e6 == pytest.approx(millions, rel=0.015)
     if multiply_adds:
         counted = (image_flops + other_flops) / batch / 2e9
         assert counted == pytest.approx(multiply_adds, rel=0.05)
@@ -662,8 +726,13 @@ def test_the_largest_batch_that_fits_is_found_for_each_card(page):
     assert fits and all(text.startswith("just") for text in fits)
 
 
+def test_a_place_that_cannot_be_written_is_a_sentence():
+    done = python(build.HERE / "build.py", "/proc/x/page.html")
+    assert done.returncode == 2 and "Choose another place" in done.stderr.splitlines()[-1]
+
+
 def test_it_asks_nobody_for_anything_and_is_small(page, file):
-    assert file.stat().st_size < 500_000
+    assert file.stat().st_size < 520_000
     policy = page.locator("meta[http-equiv]").get_attribute("content")
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0

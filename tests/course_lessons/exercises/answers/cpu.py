@@ -59,7 +59,6 @@ WRONG = {
         (epoch(steps="optimizer.step()"), "The weights are wrong"),
         (epoch().replace("in batches:", "in batches[:-1]:"), "The weights are wrong"),
         (epoch(add="loss.item()", result="total / len(batches)"), "weight each loss"),
-        (epoch(add="loss * len(inputs)"), "still holds the graph"),
         (epoch(add="loss * len(inputs)", end="total = total.item()"), "holds the graph"),
         (
             epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"),

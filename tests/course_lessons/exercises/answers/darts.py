@@ -14,7 +14,6 @@ WRONG = {
     "choice": [
         ("def my_choice():\n    return 0.05, 0.005, 'rent'", "four things, but you return 3"),
         ("def my_choice():\n    return 0.05, 0.004, 0.006, 'stay'", "the GPU is faster"),
-        ("def my_choice():\n    return 0.05, 0.004, 0.006, 'measure'", "the GPU is faster"),
         ("def my_choice():\n    return 0.001, 0.004, 0.006, 'rent'", "the GPU is slower"),
         ("def my_choice():\n    return 0.005, 0.004, 0.006, 'rent'", "too close to call"),
         ("def my_choice():\n    return 0.05, 0.006, 0.004, 'rent'", "least comes before"),
@@ -24,7 +23,6 @@ WRONG = {
     "stride": [
         ("my_stride = 1", "at least 5"),
         ("my_stride = 24", "same hour of the day"),
-        ("my_stride = 168", "same hour of the day"),
         ("my_stride = 7", "24 of the 168"),
         ("my_stride = 10", "84 of the 168"),
         ("my_stride = 5.5", "whole number"),

@@ -142,7 +142,6 @@ WRONG = {
         (busy(loss="loss.item()", result="total / len(loader)"), "read the sum once"),
         (busy(after="torch.cuda.empty_cache()"), "reuses it by itself"),
         (busy(moves="pass"), "have to be moved"),
-        (busy(moves="pixels, labels = to_device((pixels, labels), device)"), "non_blocking=True"),
         (busy(result="float(total)"), "not the mean loss"),
         (
             busy(loss="loss", result="total.detach().item() / len(loader)"),
@@ -160,14 +159,6 @@ WRONG = {
         (MINE.format(mean=PARAMETER, noise=THERE), "an optimizer would train it"),
         (POSITIONS.format(device=""), "self.embedding(torch.arange(8))"),
         (LISTED, "`layers` holds layers that PyTorch does not see"),
-        (
-            OPERATION.format(
-                layer="Conv2d(3, 8, 3)",
-                result="self.layer(torch.ones(1, 3, 8, 8))",
-                example="torch.ones(1, 3, 8, 8)",
-            ),
-            "A tensor is on the CPU",
-        ),
         (
             OPERATION.format(
                 layer="Linear(4, 4)",

@@ -33,14 +33,8 @@ def plan(returned, inputs=100, outputs=1000):
 
 
 def step(**parts):
-    plain = {
-        "before": "pass",
-        "stride": "most",
-        "size": "most",
-        "scale": "",
-        "between": "pass",
-        "after": "pass",
-    }
+    plain = dict.fromkeys(("before", "between", "after"), "pass")
+    plain |= {"stride": "most", "size": "most", "scale": ""}
     return STEP.format(**plain | parts)
 
 
@@ -66,7 +60,6 @@ WRONG = {
         (step(scale=" * len(x) / len(inputs)", after="model.zero_grad()"), "no gradients"),
         (step(stride="2 * most"), "of 8 samples"),
         (AT_THE_END, "activations of 8 samples waited"),
-        ("@torch.no_grad()" + step(scale="; loss.requires_grad_()"), "no gradients"),
         (step(scale=".mul(y.numel() / len(inputs))"), "by the 3 outputs of each"),
         (
             "my_step = lambda model, inputs, targets, most: 1",

@@ -25,15 +25,6 @@ def my_epoch(step, loader):
     return total{end}
 """
 
-LATER = """
-def my_epoch(step, loader):
-    total, waiting = 0, []
-    for batch in loader:
-        waiting.append(step(batch))
-        if len(waiting) == 5:
-            total, waiting = total + sum(waiting).detach(), []
-    return total.item() / len(loader)
-"""
 
 RIGHT = {
     "read_once": [
@@ -61,7 +52,6 @@ WRONG = {
         (EPOCH.format(read="", end=" / len(loader)"), "still on the device"),
         (EPOCH.format(read=".detach()", end=".item()"), "That is the sum"),
         (EPOCH.format(read="", end=".item() / len(loader)"), "graph of every loss"),
-        (LATER, "graph of every loss"),
     ],
     "own_loop": [
         ("my_loop = (slow_calls, 'loader')", "The largest part is the launches: 90%"),

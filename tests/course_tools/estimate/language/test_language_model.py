@@ -81,11 +81,6 @@ def test_a_model_is_found_by_its_name_on_the_hub(typed, name):
     assert known_name(typed) == name
 
 
-def test_a_name_that_is_nearly_one_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"the nearest are .*Llama 3\.1 8B"):
-        find_language_model("Llama 3.1 9B")
-
-
 GPT2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257}
 MISTRAL = {"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336}
 MISTRAL |= {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
@@ -138,3 +133,11 @@ def test_a_hostile_configuration_ends_in_a_sentence(text, tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=r"\.$"):
         find_language_model(path)
+
+
+def test_a_folder_of_the_name_of_a_model_is_one_if_it_holds_a_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt2").mkdir()
+    assert find_language_model("gpt2") == find_language_model("GPT-2")
+    (tmp_path / "gpt2/config.json").write_text(json.dumps(MISTRAL))
+    assert find_language_model("gpt2") == find_language_model(MISTRAL)

@@ -1,0 +1,10 @@
+// The search shows what stands around a word that it found: sentences, and not the code between them.
+document.addEventListener("DOMContentLoaded", () => {
+  if (typeof Search === "undefined") return; // Sphinx has it on the page of the search alone
+  const textOf = Search.htmlToText;
+  Search.htmlToText = (html, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    for (const code of page.querySelectorAll(".highlight")) code.remove();
+    return textOf(page.documentElement.outerHTML, anchor);
+  };
+});
