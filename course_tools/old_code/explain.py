@@ -13,6 +13,7 @@ from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
 from course_tools.old_code.trainer_arguments import removed
+from course_tools.private import code_without_keys
 from course_utils.tables import html_card
 
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".txt")
@@ -72,7 +73,13 @@ def explain(source: str | os.PathLike) -> Explanation:
     except RecursionError:
         raise Unreadable("This code is nested too deeply to be read.") from None
     notes.sort(key=lambda note: (note.cell, note.line))
-    return Explanation(tuple(dict.fromkeys(notes)))
+    return Explanation(tuple(dict.fromkeys(map(_without_keys, notes))))
+
+
+def _without_keys(note: Note) -> Note:
+    """Return a note that can be pasted elsewhere."""
+    old, new, why = map(code_without_keys, (note.old, note.new, note.why))
+    return replace(note, old=old, new=new, why=why)
 
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from course_utils.atomic_write import file_identity
+from course_utils.atomic_write import can_replace, file_identity
 from course_utils.launch.environment import clean_environment, short_temporary_folder
 from course_utils.launch.processes import REQUEST, end_group, how_it_ended
 from course_utils.launch.request import LaunchError, Request
@@ -149,7 +149,12 @@ def _own_folder(request: Request) -> Iterator[int]:
 
 
 def _refuse_files_of_others(request: Request, holder: bytes) -> None:
-    """Raise LaunchError if the launch would write over a file that no launch has written."""
+    """Raise LaunchError if a file here is no launch's, or if this user cannot replace it."""
+    for path in (request.checkpoint, request.result_file):
+        if not can_replace(path):
+            raise LaunchError(
+                f"{path} belongs to another user, in a sticky folder. Choose another folder."
+            )
     foreign = []
     if holder and not holder.startswith(HOLDER):
         foreign.append("launch.lock")

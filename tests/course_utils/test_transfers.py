@@ -204,6 +204,20 @@ def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
         gc.enable()
 
 
+class Decoded(list):
+    """Samples that are made when they are asked for, and live no longer than that."""
+
+    def __iter__(self):
+        return (torch.empty(size) for size in range(len(self)))
+
+
+def test_what_lives_for_a_moment_is_not_taken_for_the_next_one_at_its_address():
+    moved = to_device(Decoded([None] * 50), NOWHERE)
+    assert [list.__getitem__(moved, size).shape for size in range(50)] == [
+        (size,) for size in range(50)
+    ]
+
+
 def test_a_module_is_moved_in_place_and_its_buffers_too():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     assert to_device({"model": model}, NOWHERE)["model"] is model

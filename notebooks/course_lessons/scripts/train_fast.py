@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import stat
 import sys
 import time
 import warnings
@@ -96,6 +97,14 @@ def new_file(path):
     return name
 
 
+def refuse_file_of_others(path):
+    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
+    folder = os.stat(os.path.dirname(os.path.realpath(path)))
+    owners = {0, folder.st_uid, os.stat(path).st_uid}
+    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
+        raise PermissionError("it belongs to another user, in a sticky folder")
+
+
 def find_checkpoint(path, resume, parts):
     """Return the checkpoint to continue, once its parts have taken their state, or None."""
     try:
@@ -103,6 +112,7 @@ def find_checkpoint(path, resume, parts):
         os.remove(new_file(path))  # fails here and not after the first epoch
         if os.path.exists(path):
             open(path, "r+b").close()
+            refuse_file_of_others(path)
     except (OSError, ValueError) as error:
         sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
@@ -135,7 +145,7 @@ def save_checkpoint(state, path):
         if state["epochs"] == 1:  # a new run, which has come this far
             keep_last(path)
         os.replace(new, os.path.realpath(path))  # whole or not at all, on a local disk
-    except RuntimeError as error:  # what torch raises when the disk is full
+    except (OSError, RuntimeError) as error:  # the second by torch: a full disk
         sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:
         if os.path.exists(new):

@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import stat
 import sys
 import time
 import warnings
@@ -112,6 +113,14 @@ def new_file(path):
     return name
 
 
+def refuse_file_of_others(path):
+    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
+    folder = os.stat(os.path.dirname(os.path.realpath(path)))
+    owners = {0, folder.st_uid, os.stat(path).st_uid}
+    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
+        raise PermissionError("it belongs to another user, in a sticky folder")
+
+
 def keep_last(path):
     """Give the checkpoint of the run before a name that no file has."""
     if os.path.islink(path):
@@ -157,7 +166,7 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
             if checkpoint.get("epoch") == 0:  # a new run, which has come this far
                 keep_last(path)
             os.replace(new, os.path.realpath(path))
-        except RuntimeError as error:  # what torch raises when the disk is full
+        except (OSError, RuntimeError) as error:  # the second by torch: a full disk
             sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
         finally:
             if os.path.exists(new):
@@ -206,6 +215,7 @@ def main():
         os.remove(new_file(args.checkpoint))  # fails here and not after the first epoch
         if there:
             open(args.checkpoint, "r+b").close()
+            refuse_file_of_others(args.checkpoint)
     except (OSError, ValueError) as error:
         why = f"cannot be written: {error}. Choose another."
         sys.exit(f"--checkpoint {args.checkpoint!r} {why}")

@@ -26,10 +26,10 @@ SMALL = ["--images", 40, "--batch", 18, "--checkpoint", "last.ckpt"]  # two step
 OPTIONS = {"train_lightning.py": ["--accelerator", "cpu", "--devices", 1]}
 
 
-def run_here(folder, script, *arguments, rank=0, most_bytes=None):
+def run_here(folder, script, *arguments, rank=0, most_bytes=None, user=None):
     """Run a script in this process, as rank 0 of one if it has ranks, and return what it printed.
 
-    A file may get `most_bytes`, as on a disk that is full after them.
+    A file may get `most_bytes`, as on a disk that is full after them. `user` is who runs it.
     """
     variables = {"PJRT_DEVICE": "CPU"}
     if script in UNDER_TORCHRUN:
@@ -42,6 +42,8 @@ def run_here(folder, script, *arguments, rank=0, most_bytes=None):
         patch = enter(pytest.MonkeyPatch.context())
         patch.chdir(folder)
         patch.setattr(sys, "argv", [str(word) for word in words])
+        if user:
+            patch.setattr(os, "geteuid", lambda: user)
         for name, value in variables.items():
             patch.setenv(name, str(value))
         enter(warnings.catch_warnings(action="ignore"))  # those of Lightning
@@ -122,6 +124,20 @@ def test_a_start_without_resume_keeps_every_earlier_checkpoint(train, tmp_path):
     assert len(set(saved)) == 3 and not any(name.endswith(".new") for name in kept)
 
 
+def test_each_held_out_sample_counts_alike_also_in_a_short_last_batch(train, tmp_path):
+    train("--images", 200, "--epochs", 1)  # 18 and 2 samples are held out
+    saved = torch.load(tmp_path / "last.ckpt", map_location="cpu", weights_only=True)
+    named = saved.get("network") or saved["state_dict"]
+    script = runpy.run_path(str(FOLDER / "train_cpu.py"))
+    network = script["Network"]()
+    network.load_state_dict({name.removeprefix("network."): each for name, each in named.items()})
+    pixels, labels = torch.utils.data.default_collate([*script["load_data"](200)[1]])
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(network.eval()(pixels), labels)
+    (scheduler,) = saved.get("lr_schedulers") or [saved["scheduler"]]
+    assert len(labels) == 20 and scheduler["best"] == pytest.approx(loss.item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_link_to_the_checkpoint_stays_a_link(train, tmp_path, exists):
     """As from a folder of a small home to a large disk."""
@@ -143,6 +159,17 @@ def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(train, t
     with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
         train("--checkpoint", f"{where}.ckpt")
     assert "\n" not in refused.value.code and os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--resume",)], ids=" ".join)
+def test_a_file_that_only_its_owner_can_replace_is_found_before_the_first_epoch(
+    train, tmp_path, arguments
+):
+    (tmp_path / "last.ckpt").touch()
+    tmp_path.chmod(0o1777)  # as /tmp has it: man 1 chmod, "restricted deletion flag"
+    with pytest.raises(SystemExit, match=r"cannot be written: it belongs to another user"):
+        train(*arguments, user=4711)
+    assert os.listdir(tmp_path) == ["last.ckpt"]
 
 
 class WithCode:

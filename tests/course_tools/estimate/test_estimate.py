@@ -23,7 +23,7 @@ from course_tools.estimate.prices import Price, read_prices
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
-from course_tools.estimate.time.step_time import Host, StepTime, fitted, step_time
+from course_tools.estimate.time.step_time import Host, StepTime, cloud_host, fitted, step_time
 from course_tools.estimate.words import span
 
 X = torch.empty(1, 16)
@@ -192,6 +192,8 @@ def test_what_was_not_compared_widens_the_interval():
     assert volume.factor > known.factor and not volume.checked
     compiled = row(*image, "A100", compiled=True)
     assert compiled.factor > known.factor and not compiled.checked
+    t4 = find_chip("T4")  # of 70 W, whose clock its cooling decides
+    assert row(*image, t4).factor > row(*image, replace(t4, watts=100)).factor
 
 
 def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
@@ -414,6 +416,12 @@ def test_an_optimizer_whose_update_is_not_known_is_counted_as_adam_and_the_resul
     assert found.work.ops[-1].bytes_moved == estimate(model, X).work.ops[-1].bytes_moved
 
 
+def test_a_host_that_launches_faster_prepares_a_step_faster_by_the_same_factor():
+    old, new = cloud_host(find_chip("T4")), cloud_host(find_chip("H100"))
+    assert new.launch_s < old.launch_s
+    assert new.step_s / new.launch_s == pytest.approx(old.step_s / old.launch_s)
+
+
 def test_machines_beside_different_hosts_are_each_answered_with_their_own(model):
     slow, fast = Host(0.0, 1e-3, "my laptop"), Host(0.0, 1e-5, "the one at work")
     asked = [Machine("T4", host=slow), Machine("A100", host=fast), Machine("A100", 2, host=slow)]
@@ -519,6 +527,7 @@ ANSWERS = [
         r"Stay on your own machine: 63 days, free\. The A100 would take 13 to 30 hours, .*",
     ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
+    ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
 ]

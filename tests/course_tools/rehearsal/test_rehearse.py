@@ -617,9 +617,11 @@ def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
         assert batch == 2**18 and torch.cuda.memory_allocated() == 2**20
         with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 1\.00 MiB"):
             rows * 2
+        assert torch.cuda.mem_get_info() == (0, 2**20)  # what is free now, and all
         del rows
         gc.collect()
         assert torch.cuda.memory_allocated() == 0
+        assert torch.cuda.mem_get_info() == (2**20, 2**20)
     assert rehearsal.report.peak_bytes == (2**20,)
 
 
@@ -682,6 +684,10 @@ def test_a_checkpoint_remembers_where_its_tensors_were(tmp_path):
     with pytest.raises(RuntimeError, match="deserialize object on a CUDA device"):
         torch.load(tmp_path / "one.pt")
     assert any("map_location" in each for each in rehearsal.report.remarks)
+    with rehearse(gpus=2):
+        torch.save(torch.ones(2, device="cuda:1"), tmp_path / "second.pt")
+    with rehearse(), pytest.raises(RuntimeError, match="deserialize object on CUDA device 1 but"):
+        torch.load(tmp_path / "second.pt")
 
 
 def test_float64_is_refused_on_a_mac():
@@ -712,6 +718,13 @@ def test_the_report_counts_copies_waits_and_steps():
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+def test_the_time_between_two_events_is_in_milliseconds():
+    with rehearse():
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.time_s, end.time_s = 2.0, 2.25
+        assert start.elapsed_time(end) == 250  # torch.cuda.Event: "time elapsed in milliseconds"
 
 
 @pytest.mark.parametrize("non_blocking", [False, True])

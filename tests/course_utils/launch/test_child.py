@@ -7,6 +7,7 @@ import torch
 
 from course_utils.launch import child
 from course_utils.launch.request import LaunchError, Request
+from tests.course_utils.test_devices import torch_answers as let_torch_answer
 
 TRAINING = """
 import torch
@@ -39,17 +40,10 @@ def torch_answers(monkeypatch):
     """Let torch answer as on a machine with so many GPUs of AMD, or with another kind of GPU."""
 
     def answer(cuda=0, other=None):
-        kind = "cuda" if cuda else other
-        current = torch.device(kind) if kind else None
-        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: current)
-        monkeypatch.setattr(torch.accelerator, "device_count", lambda: cuda or int(bool(other)))
-        monkeypatch.setattr(torch.version, "hip", "6.3" if cuda else None)
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cuda))
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
-        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: other == "mps")
-        monkeypatch.setattr(torch.mps, "device_count", lambda: int(other == "mps"))
-        monkeypatch.setattr(torch.xpu, "is_available", lambda: other == "xpu")
-        monkeypatch.setattr(torch.xpu, "device_count", lambda: int(other == "xpu"))
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: None)
+        if cuda or other:
+            of_amd = {"cuda": None, "hip": "6.3"} if cuda else {}
+            let_torch_answer(monkeypatch, "cuda" if cuda else other, cuda or 1, **of_amd)
 
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
     monkeypatch.setattr(child, "usable_cores", lambda: 4)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
+from start_python import python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/page"))
 import build
@@ -719,6 +720,11 @@ def test_the_largest_batch_that_fits_is_found_for_each_card(page):
     page.locator("#largest").check()
     fits = page.locator("#table tr td:nth-child(4)").all_text_contents()
     assert fits and all(text.startswith("just") for text in fits)
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence():
+    done = python(build.HERE / "build.py", "/proc/x/page.html")
+    assert done.returncode == 2 and "Choose another place" in done.stderr.splitlines()[-1]
 
 
 def test_it_asks_nobody_for_anything_and_is_small(page, file):
