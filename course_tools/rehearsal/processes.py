@@ -123,7 +123,8 @@ def processes(running: World) -> Iterator[Name]:
             options["env"] = variables
         popen(self, args, *rest, **options)
 
-    reducers = ForkingPickler._extra_reducers
+    pickler: Any = ForkingPickler
+    reducers = pickler._extra_reducers
 
     def reduce(tensor: Tensor) -> tuple[Any, ...]:
         place, (rebuild, parts) = place_of(tensor), reducers[type(tensor)](tensor)
