@@ -4,9 +4,6 @@ oracle.
 
 import gc
 import math
-import os
-import subprocess
-import sys
 import time
 from unittest.mock import patch
 
@@ -202,30 +199,6 @@ def test_a_wait_inside_the_work_is_said_too():
     assert any(
         "or fn itself waits" in warning for warning in time_call(lambda: time.sleep(0.002)).warnings
     )
-
-
-@pytest.fixture
-def one_core_with_a_neighbour():
-    """Put this process and a busy one on the same core."""
-    if not hasattr(os, "sched_setaffinity"):
-        pytest.skip("a process can be put on one core under Linux only")
-    cores = os.sched_getaffinity(0)
-    one = {min(cores)}
-    spin = f"import os; os.sched_setaffinity(0, {one}); print(flush=True)\nwhile True: pass"
-    neighbour = subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE)
-    neighbour.stdout.readline()  # it spins from here on
-    os.sched_setaffinity(0, one)
-    yield
-    os.sched_setaffinity(0, cores)
-    neighbour.kill()
-    neighbour.communicate()
-
-
-@pytest.mark.process
-def test_another_process_on_the_same_core_is_caught(one_core_with_a_neighbour):
-    square = torch.randn(1200, 1200)
-    timed = time_call(lambda: square @ square, threads=1, max_s=1.0)
-    assert any("other programs compete for the cores" in warning for warning in timed.warnings)
 
 
 def test_a_result_on_another_device_means_that_the_clock_did_not_wait():

@@ -131,6 +131,17 @@ def test_values_survive_the_way_to_a_second_device_and_back(in_xla):
     in_xla(move_there_and_back)
 
 
+@dataclasses.dataclass
+class Unfinished:
+    inputs: object
+    later: object = dataclasses.field(init=False)
+
+
+def test_a_field_that_is_not_set_yet_stays_unset():
+    moved = to_device(Unfinished(POOL[0]), NOWHERE)
+    assert moved.inputs.device.type == NOWHERE and not hasattr(moved, "later")
+
+
 def test_a_frozen_dataclass_with_slots_is_moved():
     moved = to_device(Sealed(POOL[0]), NOWHERE)
     assert moved.inputs.device == META and moved.later == 3
