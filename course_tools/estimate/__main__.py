@@ -27,6 +27,16 @@ EXAMPLES = {
     "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
 }
 
+# what Python calls an argument, and the option that it is here
+OPTIONS = {
+    "training=False": "--inference",
+    "this_machine=": "--this-machine",
+    "prices=": "--price",
+    "(length=)": "(--length)",
+    "a tuple is several arguments, a dict names them, and a list is one": "--input is the shape "
+    "of one sample, and --tokens is for whole numbers",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status, 2 where there is no answer."""
@@ -40,14 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         found = answer(**asked)
     except (ValueError, CannotBuild) as error:
-        print(wrapped(f"estimate: {error}"), file=sys.stderr)
+        print(wrapped(f"estimate: {with_options(str(error))}"), file=sys.stderr)
         return 2
     show_result(found.to_json() if as_json else _text(found))
     return 0
 
 
 def _text(found: Answers) -> str:
-    return f"{found!r}\n\n{found.details()}".replace("this_machine=", "--this-machine")
+    return with_options(f"{found!r}\n\n{found.details()}")
+
+
+def with_options(text: str) -> str:
+    """Return what a function says in the words of the command."""
+    for argument, option in OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
 
 
 class CannotBuild(Exception):
