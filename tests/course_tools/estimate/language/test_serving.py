@@ -130,3 +130,8 @@ def test_a_card_with_room_for_little_writes_at_the_rate_of_the_computers_memory(
 def test_bad_input_is_answered_with_what_to_pass(changed, message):
     with pytest.raises(ValueError, match=message):
         serve(**changed)
+
+
+def test_no_devices_are_no_answer():
+    with pytest.raises(ValueError, match="devices is empty"):
+        estimate_serving("GPT-2", devices=[])
