@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,18 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def can_replace(path: Path) -> bool:
+    """Say whether this user may put another file in the place of one, or of none.
+
+    In a sticky folder, such as /tmp, only the owner of the file or of the folder may.
+    """
+    if not path.exists():
+        return True
+    folder = path.resolve().parent.stat()
+    owners = {0, folder.st_uid, path.stat().st_uid}
+    return not folder.st_mode & stat.S_ISVTX or os.geteuid() in owners
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:

@@ -4,7 +4,6 @@ A stand-in replaces only what the machine lacks: the driver's management library
 tests/stubs), `nvidia-smi`, an installed distribution, or the files of /sys and /dev.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -74,43 +73,3 @@ def stub_package(folder: Path, name: str, version: str, code: str) -> Path:
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     return folder
-
-
-def doctor(root: Path | None = None) -> list[str]:
-    """Return the arguments of a Python that is a doctor, for whom /sys, /proc and /dev are in the
-    folder `root`.
-    """
-    code = f"""
-    import pathlib, runpy
-    from course_utils.hardware import machine
-    machine.ROOT = pathlib.Path({str(root)!r})
-    runpy.run_module("course_tools.doctor", run_name="__main__")
-    """
-    return ["-c", textwrap.dedent(code)] if root else ["-m", "course_tools.doctor"]
-
-
-def run_doctor(*arguments: str, path=None, root=None, **variables: str):
-    """Run `python -m course_tools.doctor --json` on such a machine; return its exit status and its
-    report.
-    """
-    environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}
-    environment |= {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])),
-        **variables,
-    }
-    command = [sys.executable, *doctor(root), "--json", "--limit", "150", *arguments]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=400, cwd=STUBS
-    )
-    assert done.stdout.startswith("{"), done.stderr
-    return done.returncode, json.loads(done.stdout)
-
-
-def finding(*arguments: str, **options) -> dict:
-    """Run the doctor for one family, `finding("cuda", ...)`, check its exit status, and return its
-    one finding.
-    """
-    status, report = run_doctor("--require", *arguments, **options)
-    (only,) = report["findings"]
-    assert status == (0 if only["usable"] else 1)
-    return only

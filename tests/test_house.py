@@ -55,7 +55,7 @@ def tool_of(module: str) -> str:
     """Return the name of the tool that a module is a part of, or "" for what is no tool."""
     package, _, rest = module.partition(".")
     part = rest.partition(".")[0]
-    return part if package == "course_tools" and part != "figures" else ""
+    return part if package == "course_tools" and part not in ("figures", "private") else ""
 
 
 def circles(arrows: dict[str, set[str]]) -> list[str]:

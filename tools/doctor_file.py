@@ -9,7 +9,7 @@ PARTS = (
     *("course_utils/__init__.py", "course_utils/devices.py", "course_utils/kinds.py"),
     *("course_utils/lazy_names.py", "course_utils/show_result.py", "course_utils/tables.py"),
     *("course_utils/units.py", "course_utils/hardware/*.py"),
-    *("course_tools/__init__.py", "course_tools/doctor/*"),
+    *("course_tools/__init__.py", "course_tools/private.py", "course_tools/doctor/*"),
 )
 START = """import runpy, sys
 
@@ -34,4 +34,6 @@ def write(target: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("Name the file to write: tools/doctor_file.py doctor.pyz")
     write(Path(sys.argv[1]))

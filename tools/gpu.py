@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from course_tools.doctor.private import without_secrets  # noqa: E402
+from course_tools.private import without_secrets  # noqa: E402
 from course_utils.atomic_write import write_atomically  # noqa: E402
 
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -166,8 +166,10 @@ def write_report(out: Path, ended: dict[str, str], dry: bool) -> Path:
     for name, how in ended.items():
         log = out / "logs" / f"{name}.txt"
         if log.exists() and not (name.startswith("lesson") and how.startswith("passed")):
-            text = log.read_text(encoding="utf-8", errors="replace")[-6000:].strip()
-            text = without_secrets(text.replace(str(ROOT), "COURSE"))
+            text = log.read_text(encoding="utf-8", errors="replace").replace(str(ROOT), "COURSE")
+            if len(text) > 12_000:
+                text = text[-12_000:].partition("\n")[2]  # half a key is not known for a key
+            text = without_secrets(text)[-6000:].strip()
             lines += ["", f"## {name}", "", "~~~text", text, "~~~"]
     report = out / "report.md"
     write_atomically(report, "\n".join(lines) + "\n")
@@ -186,10 +188,13 @@ def read_state(state: Path, known: Container[str]) -> dict[str, str]:
         foreign = [state.name]
         with suppress(ValueError):
             ended = json.loads(state.read_text(encoding="utf-8"))
-            if isinstance(ended, dict) and all(name in known for name in ended):
-                return ended
+            ours = isinstance(ended, dict) and all(
+                name in known or name.startswith("lesson-") for name in ended
+            )
+            if ours:  # a lesson of that name may have gone, or have another number now
+                return {name: how for name, how in ended.items() if name in known}
     if foreign:
-        raise ValueError(f"{state.parent} holds {foreign[0]} of another program: name a new --out")
+        raise ValueError(f"{state.parent} holds {foreign[0]} of another program")
     return {}
 
 
@@ -216,10 +221,10 @@ def main() -> int:
     state = out / "state.json"
     try:
         ended = read_state(state, known)
-    except ValueError as error:
-        parser.error(str(error))
-    (out / "logs").mkdir(parents=True, exist_ok=True)
-    write_atomically(state, json.dumps(ended, indent=1))  # from now on the folder is known
+        (out / "logs").mkdir(parents=True, exist_ok=True)
+        write_atomically(state, json.dumps(ended, indent=1))  # from now on the folder is known
+    except (OSError, ValueError) as error:
+        parser.error(f"{error}. Name another folder: --out")
     for name, part in known.items():
         wanted = name in options.only if options.only else not ended.get(name, "").startswith("pas")
         if not wanted:

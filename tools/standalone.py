@@ -180,7 +180,11 @@ def main() -> None:
     out = parser.parse_args().out
     files = build_wheel()
     texts = {lesson.name: standalone(lesson, files) for lesson in LESSONS}
-    for line in hand_out(texts, out):
+    try:
+        said = hand_out(texts, out)
+    except OSError as error:
+        parser.error(f"{error}. Name another folder: --out")
+    for line in said:
         print(line)
     for name, text in texts.items():
         print(f"{out / name}: {len(text) / 1000:.0f} kB")

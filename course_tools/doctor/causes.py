@@ -304,11 +304,10 @@ def _xla(evidence: Evidence) -> Finding:
         return evidence.finding(
             "xla",
             "pjrt-device-wrong",
-            usable=judged.usable,
             value=pjrt,
             error="this machine has a TPU, which it hides.",
         )
     if judged.cause == "works" and probe.facts.get("hardware") == "CPU":
         cause = "libtpu-absent" if chips else "rehearsal"
-        judged = evidence.finding("xla", cause, usable=True, error="it took the CPU.")
+        judged = evidence.finding("xla", cause, usable=not chips, error="it took the CPU.")
     return judged

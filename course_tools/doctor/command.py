@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from course_tools.doctor.diagnose import LIMIT_S, diagnose
-from course_tools.doctor.private import everything_without_secrets
+from course_tools.private import everything_without_secrets
 from course_utils.kinds import KINDS
 from course_utils.show_result import show_result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from course_tools.doctor.evidence import HOST_NAMES, Finding
-from course_tools.doctor.private import without_secrets
+from course_tools.private import without_secrets
 from course_utils.tables import clean, html_card, text_table, wrapped
 from course_utils.units import format_bytes
 
@@ -37,7 +37,7 @@ class Diagnosis:
         if cpu and not cpu.usable:
             return f"PyTorch does not work here. {_sentence(cpu.why)}"
         others = [one for one in self.findings if one.kind != "cpu" and one.cause != "rehearsal"]
-        working = [self._names(one.kind) for one in others if one.usable]
+        working = [self._names(one) for one in others if one.usable]
         if working:
             return f"PyTorch can use {', '.join(working)} here."
         on_cpu = "PyTorch runs on the CPU." if cpu else ""
@@ -50,9 +50,9 @@ class Diagnosis:
             reason = f"No accelerator works here. {_sentence((troubles or others)[0].why)}"
         return f"{reason} {on_cpu}".rstrip()
 
-    def _names(self, kind: str) -> str:
-        names = [f"{one['device']} ({one['name']})" for one in self.devices if one["kind"] == kind]
-        return ", ".join(names) or kind
+    def _names(self, finding: Finding) -> str:
+        listed = {one["device"]: f"{one['device']} ({one['name']})" for one in self.devices}
+        return ", ".join(listed.get(each, each) for each in finding.devices)
 
     @property
     def title(self) -> str:

@@ -36,6 +36,7 @@ class Finding:
     cause: str  # for scripts, such as "works" or "no-driver": a section of `remedies.ini`
     why: str  # the cause in words, with the evidence for it
     fix: str  # what to do about it, on the host where this runs; "" when there is nothing to do
+    devices: tuple[str, ...] = ()  # those whose answer agreed
 
     @property
     def works(self) -> str:

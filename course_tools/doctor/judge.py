@@ -16,14 +16,15 @@ def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
     first thing that is wrong.
     """
     bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
-    good = [kernel["device"] for kernel in outcome.kernels if kernel not in bad]
+    good = tuple(kernel["device"] for kernel in outcome.kernels if kernel not in bad)
     silence = no_answer(kind, outcome, evidence)
     if silence:
-        return replace(silence, usable=bool(good))
+        return replace(silence, usable=bool(good), devices=good)
     if not bad:
         ran = "ran" if kind == "cpu" else f"on {', '.join(good)} agree with the CPU's"
         what = f"An addition, a matrix product, a convolution and a gradient {ran}."
-        return evidence.finding(kind, "works", usable=bool(good), what=what)
+        found = evidence.finding(kind, "works", usable=bool(good), what=what)
+        return replace(found, devices=good)
     first, archs = bad[0], outcome.facts.get("archs", [])
     card = outcome.facts.get(first["device"], {})
     capability = card.get("capability", [])
@@ -36,7 +37,7 @@ def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
         "archs": " ".join(archs),
     }
     cause = _cause(first, capability, archs, evidence)
-    return evidence.finding(kind, cause, usable=bool(good), **words)
+    return replace(evidence.finding(kind, cause, usable=bool(good), **words), devices=good)
 
 
 def no_answer(kind: str, outcome: Outcome, evidence: Evidence) -> Finding | None:

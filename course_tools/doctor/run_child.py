@@ -21,6 +21,7 @@ from course_utils.hardware.machine import read_text
 
 PREFIX = "@probe "  # of a line for the doctor, among whatever else libraries print
 MOST_BYTES = 4_000_000  # of output, after which a child is stopped
+MOST_SHOWN = 2000  # characters of it, in a report
 PAUSE_S = 0.02  # between two looks at the children
 # A child that has used the processor for more than this share of its last seconds was at work.
 WORKING = 0.02
@@ -166,8 +167,15 @@ def read_outcome(
         ended, killer = "killed", _signal_name(status or 0)
     elif status:
         ended = "failed"
-    output = "\n".join(others).strip()[-2000:]
+    output = _end_of("\n".join(others).strip())
     return Outcome(ended, facts, tuple(kernels), killer, output, limit_s, working)
+
+
+def _end_of(text: str) -> str:
+    """Return the last lines of a text, whole ones: half a key is not known for a key."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return text[-MOST_SHOWN:].partition("\n")[2] or text.rpartition("\n")[2][:MOST_SHOWN]
 
 
 def _signal_name(status: int) -> str:

@@ -2,8 +2,10 @@
 
 import argparse
 import inspect
+import itertools
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,43 +29,37 @@ EXAMPLES = {
     "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
 }
 
-# what Python calls an argument, and the option that it is here
-OPTIONS = {
-    "training=False": "--inference",
-    "this_machine=": "--this-machine",
-    "prices=": "--price",
-    "(length=)": "(--length)",
-    "a tuple is several arguments, a dict names them, and a list is one": "--input is the shape "
-    "of one sample, and --tokens is for whole numbers",
-}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status, 2 where there is no answer."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] not in EXAMPLES and not words[0].startswith("-"):
         words.insert(0, "network")  # the question that is asked most
-    asked = vars(_parser().parse_args(words))
+    parser, commands = _parser()
+    asked = vars(parser.parse_args(words))
     answer, as_json = asked.pop("answer"), asked.pop("as_json")
-    asked["prices"] = dict(asked["prices"])
+    asked["prices"] = dict(itertools.chain.from_iterable(asked["prices"]))
     asked = {name: value for name, value in asked.items() if value is not None}
     try:
         found = answer(**asked)
     except (ValueError, CannotBuild) as error:
-        print(wrapped(f"estimate: {with_options(str(error))}"), file=sys.stderr)
+        print(wrapped(f"estimate: {_in_shell(str(error), commands)}"), file=sys.stderr)
         return 2
-    show_result(found.to_json() if as_json else _text(found))
+    text = f"{found!r}\n\n{found.details()}"
+    show_result(found.to_json() if as_json else _in_shell(text, commands))
     return 0
 
 
-def _text(found: Answers) -> str:
-    return with_options(f"{found!r}\n\n{found.details()}")
-
-
-def with_options(text: str) -> str:
-    """Return what a function says in the words of the command."""
-    for argument, option in OPTIONS.items():
-        text = text.replace(argument, option)
+def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
+    """Write Python's `length=` as the `--length` of a command."""
+    for option in itertools.chain.from_iterable(command._actions for command in commands):
+        if not option.option_strings:
+            continue
+        word, name = option.option_strings[-1], rf"(?<![\w-]){option.dest}="
+        if option.nargs == 0:  # training=False is --inference
+            text = re.sub(rf"{name}\w+", word, text)
+        text = re.sub(rf"{name}(?=[\w'\"])", f"{word} ", text)
+        text = re.sub(name, word, text)
     return text
 
 
@@ -150,7 +146,8 @@ def _language(
     return estimate(name, prices=prices or None, **asked)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, list[argparse.ArgumentParser]]:
+    """Return what reads the command line, and the parser of each command."""
     chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
     links = f"Links: {', '.join(link.name for link in all_links())}."
     parser = argparse.ArgumentParser(
@@ -161,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
+    made = []
     for name, (about, add_own) in COMMANDS.items():
         command = commands.add_parser(
             name,
@@ -171,7 +169,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         add_own(command.add_argument)
         _add_common(command.add_argument)
-    return parser
+        made.append(command)
+    return parser, made
 
 
 def _positive(text: str) -> int:
@@ -181,12 +180,14 @@ def _positive(text: str) -> int:
     return number
 
 
-def _price(text: str) -> tuple[str, float]:
+def _prices(text: str) -> tuple[tuple[str, float], ...]:
     try:
-        (pair,) = read_prices(text)
+        found = read_prices(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return pair
+    if not found:
+        raise argparse.ArgumentTypeError("no price was given. Write T4=0.35")
+    return found
 
 
 def _add_common(add: Callable[..., Any]) -> None:
@@ -195,7 +196,7 @@ def _add_common(add: Callable[..., Any]) -> None:
     deadline = "hours until it must be done"
     add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
     price = "your price of an hour, such as T4=0.35"
-    add("--price", dest="prices", nargs="+", default=[], type=_price, metavar="CHIP=X", help=price)
+    add("--price", dest="prices", nargs="+", default=[], type=_prices, metavar="CHIP=X", help=price)
     add("--json", dest="as_json", action="store_true", help="print JSON")
 
 
@@ -213,6 +214,10 @@ def _add_network(add: Callable[..., Any]) -> None:
     add("--samples", type=_positive, default=50_000, metavar="N", help="in one epoch (50000)")
     add("--epochs", type=_positive, default=1, metavar="N", help="passes through the data (1)")
     add("--count", type=_positive, default=1, metavar="N", help="how many of each device (1)")
+    link = "between several devices, such as 'Ethernet 10G' (that of the chip)"
+    add("--link", metavar="LINK", help=link)
+    shards = "devices that share the weights, as FSDP does (1)"
+    add("--shards", type=_positive, default=1, metavar="N", help=shards)
     own = "seconds of one such step, measured on this machine"
     add("--this-machine", type=float, metavar="S", help=own)
     add.__self__.set_defaults(answer=_network)  # type: ignore[attr-defined]

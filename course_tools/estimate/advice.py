@@ -98,9 +98,17 @@ def in_one_currency(rows: Sequence[Answer]) -> list[Answer]:
 
 
 def advice(
-    rows: Sequence[Answer], deadline_hours: float | None, free: Sequence[Answer] = ()
+    rows: Sequence[Answer],
+    deadline_hours: float | None,
+    free: Sequence[Answer] = (),
+    takes_own: bool = True,
 ) -> str:
-    """Return which device to take, in a sentence or two; `choose` says by what rule."""
+    """Return which device to take, in a sentence or two; `choose` says by what rule.
+
+    Args:
+        rows, deadline_hours, free: as for `choose`.
+        takes_own: whether the question takes this_machine=.
+    """
     row, why, cheaper = choose(rows, deadline_hours, free)
     if row is None:
         return "It fits none of these devices."
@@ -121,15 +129,16 @@ def advice(
         return f"{sentence} {_start(_the(cheaper))} may miss them: {_amounts(cheaper)}."
     if why == "free":
         return _take_what_is_free(row, rows)
+    own = " and pass this_machine=" if takes_own else ""
     if why == "small":
         return (
             f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
-            f"measure a step on it and pass this_machine=."
+            f"measure a step on it{own}."
         )
     if why == "minutes":
         return (
             f"The job is short: {name} takes {amounts}. Before you rent, measure a step on your "
-            f"own machine and pass this_machine=."
+            f"own machine{own}."
         )
     sentence = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
     if cheaper:
@@ -173,7 +182,7 @@ def _amounts(row: Answer) -> str:
     return span(row.hours_interval) + (unpriced if row.price is None else f", {row.cost_text()}")
 
 
-def told_apart(rows: Sequence[Answer]) -> list[str]:
+def too_close_to_call(rows: Sequence[Answer]) -> list[str]:
     """Return a sentence on the devices that are too close to call: whose intervals all overlap."""
     able = sorted((row for row in rows if row.fits is not False), key=lambda row: row.hours)
     groups: list[list[Answer]] = []

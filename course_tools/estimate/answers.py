@@ -5,10 +5,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-from course_tools.estimate.advice import advice, in_one_currency, told_apart
+from course_tools.estimate.advice import advice, in_one_currency, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.checks import check_deadline, check_positive
 from course_tools.estimate.chips import find_chip
@@ -79,7 +79,7 @@ class Answers:
 
     @property
     def work(self) -> Any:
-        """The counted step of one device."""
+        """The counted step of one device, of a network or a fine-tuning."""
         return self.demand.work
 
     @property
@@ -104,7 +104,9 @@ class Answers:
     def answer(self) -> str:
         """The answer in a sentence or two."""
         usual = self.demand.first_line(self.rows, self.deadline_hours)
-        text = usual or advice(self.rows, self.deadline_hours, self.free)
+        text = usual or advice(
+            self.rows, self.deadline_hours, self.free, takes_own=self.demand.together
+        )
         if any(row.fits is not False for row in self.rows):
             return text
         return f"{text} {self._way_out()}".rstrip()
@@ -125,7 +127,7 @@ class Answers:
         estimated = [row for row in self.rows if row.machine]
         known = {row.name: row.evidence for row in estimated}
         lines = [in_one_sentence(known)] if known else []
-        lines += told_apart(self.rows)
+        lines += too_close_to_call(self.rows)
         lines += self.demand.notes(self.rows)
         unpriced = [row.name for row in estimated if row.price is None]
         if unpriced and len(unpriced) < len(estimated):
@@ -198,24 +200,6 @@ class Answers:
         """Return `to_dict` as text."""
         return json.dumps(self.to_dict(), indent=1)
 
-    def page_link(self, address: str) -> str:
-        """Return this question on the page "Is it worth it?", which stands at an address.
-
-        The page's question.js and model.js say what the fields mean.
-        """
-        data = self.to_dict()
-        own = {name: data[name] for name in ("counted", "memory")}
-        asked = {
-            "own": json.dumps(own, separators=(",", ":")),
-            "precision": data["question"]["precision"],
-            "samples": self.samples,
-            "epochs": self.epochs,
-            "count": data["question"]["count"],
-            "deadline": self.deadline_hours or "none",
-            "devices": ",".join(row.device for row in self.rows if row.machine),
-        }
-        return f"{address}#{urlencode(asked)}"
-
 
 def answer_on(
     demand: Demand, machine: Machine, samples: float, price: Price | None, where: str = ""
@@ -267,6 +251,10 @@ def answer_all(
         prices, currency: as for `prices_by_device`.
         this_machine: seconds of a step that was measured here, or a `Timing`; or None.
     """
+    if not machines and this_machine is None:
+        raise ValueError(
+            "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
+        )
     check_deadline(deadline_hours)
     epochs = check_positive("epochs", epochs)
     known = prices_by_device(prices, HERE, currency, [machine.chip for machine in machines])
@@ -282,7 +270,7 @@ def answer_all(
 
 def _measured(timing: Any, batch: int, samples: float, price: Price) -> Answer:
     step_s = getattr(timing, "median_s", timing)
-    number = isinstance(step_s, (int, float)) and not isinstance(step_s, bool)
+    number = isinstance(step_s, Real) and not isinstance(step_s, bool)
     if not number or not 0 < step_s < float("inf"):
         raise ValueError(
             f"this_machine is the seconds of a step that you measured, or a Timing, "

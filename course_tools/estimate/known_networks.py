@@ -154,7 +154,12 @@ def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, Coun
             f"{name} was counted with images, (samples, channels, height, width), but got a shape "
             f"of {tuple(images)}."
         )
-    samples, _, height, width = images
+    samples, channels, height, width = images
+    if channels != 3:
+        raise ValueError(
+            f"{name} was counted with images of 3 channels, (samples, 3, height, width), but got a "
+            f"shape of {tuple(images)}."
+        )
     batch = job.batch or samples
     sides = _sides(name, job.training)
     if not sides:

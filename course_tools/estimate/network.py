@@ -89,10 +89,6 @@ def estimate(
     if deadline_hours is not None:
         fields["deadline_hours"] = deadline_hours
     job = job_of(job, fields)
-    if devices is not None and len(machines(devices)) == 0 and this_machine is None:
-        raise ValueError(
-            "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
-        )
     asked = machines(DEVICES if devices is None else devices, count, link, host)
     left_out = []
     if devices is None:  # of what nobody named, only those that have the precision

@@ -13,6 +13,7 @@ from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
 from course_tools.old_code.trainer_arguments import removed
+from course_tools.private import code_without_keys
 from course_utils.tables import html_card
 
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".txt")
@@ -72,13 +73,19 @@ def explain(source: str | os.PathLike) -> Explanation:
     except RecursionError:
         raise Unreadable("This code is nested too deeply to be read.") from None
     notes.sort(key=lambda note: (note.cell, note.line))
-    return Explanation(tuple(dict.fromkeys(notes)))
+    return Explanation(tuple(dict.fromkeys(map(_without_keys, notes))))
+
+
+def _without_keys(note: Note) -> Note:
+    """Return a note that can be pasted elsewhere."""
+    old, new, why = map(code_without_keys, (note.old, note.new, note.why))
+    return replace(note, old=old, new=new, why=why)
 
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     """Return a text, or that of a file with the suffix of its name."""
     if isinstance(source, str) and not _exists(source):
-        if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|txt)", source):
+        if re.fullmatch(r"[^\n]+\.(py|ipynb|md|markdown|txt)", source, re.IGNORECASE):
             raise Unreadable(f"There is no file {source!r} here.")
         source = source.replace("\r\n", "\n").lstrip("\n")
         is_notebook = source.startswith("{") and '"cell_type"' in source

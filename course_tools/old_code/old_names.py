@@ -4,15 +4,16 @@ Every entry was tried with torch 2.9, torch_xla 2.9, Lightning 2.6 and Darts 0.4
 it again. A name that has gone without an entry is found by asking the installed packages.
 """
 
+import contextlib
 import enum
-import importlib
 import importlib.util
 import inspect
 import json
 import pkgutil
 import re
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -123,10 +124,42 @@ def find(name: str) -> Any:
     """Return what a full name stands for; `GONE`, or `UNKNOWN` where it cannot be found out."""
     if name.partition(".")[0] not in PACKAGES:
         return UNKNOWN
+    with _without_own_files(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names such as torch.has_cuda
+        return _resolved(today(name).replace("lightning.pytorch", _lightning()))
+
+
+@contextlib.contextmanager
+def _without_own_files() -> Iterator[None]:
+    """Leave the working folder out, so that no file in it is imported in a package's place."""
+    before = sys.path[:]
+    sys.path[:] = [each for each in before if Path(each).resolve() != Path.cwd()]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names such as torch.has_cuda
-            return pkgutil.resolve_name(today(name).replace("lightning.pytorch", _lightning()))
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _is_installed(root: str) -> bool:
+    """Say whether a name is a package's, and not that of a file beside the code."""
+    try:
+        spec = importlib.util.find_spec(root)
+    except ValueError:  # a module that somebody made by hand
+        return False
+    if spec is None or not spec.origin:
+        return False
+    origin = Path(spec.origin)
+    folder = origin.parent.parent if spec.submodule_search_locations else origin.parent
+    # An installer leaves its record beside a package, such as torch-2.9.0.dist-info.
+    return any(folder.glob(f"*{root}*-info"))
+
+
+def _resolved(name: str) -> Any:
+    """Return what a full name stands for today, `GONE` or `UNKNOWN`, from installed packages."""
+    if not _is_installed(name.partition(".")[0]):
+        return UNKNOWN
+    try:
+        return pkgutil.resolve_name(name)
     except AttributeError as error:
         owner = error.obj
         if inspect.ismodule(owner) and hasattr(owner, "__path__"):
@@ -140,7 +173,7 @@ def find(name: str) -> Any:
 
 
 def _lightning() -> str:
-    return "lightning.pytorch" if importlib.util.find_spec("lightning") else "pytorch_lightning"
+    return "lightning.pytorch" if _is_installed("lightning") else "pytorch_lightning"
 
 
 def version(name: str) -> str:

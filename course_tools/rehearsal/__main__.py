@@ -39,6 +39,8 @@ def options(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--steps {found.steps}: at least 1")
     if not module and not os.path.isfile(found.script):
         parser.error(f"there is no file {found.script}: name the script that trains")
+    if not module and not os.access(found.script, os.R_OK):
+        parser.error(f"{found.script} cannot be read: its owner has to allow that, or copy it")
     return found
 
 

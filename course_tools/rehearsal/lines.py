@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from course_tools.private import code_without_keys
+
 
 class Spot:
     """A place in a program: its code and the index of the instruction. There is one for each."""
@@ -79,7 +81,7 @@ def where_is(place: Spot) -> tuple[str, int]:
 def describe(place: Spot) -> str:
     """Return a place as "file:line", and what stands there."""
     filename, number = where_is(place)
-    text = linecache.getline(filename, number).strip()
+    text = code_without_keys(linecache.getline(filename, number).strip())
     return f"{_short(filename)}:{number}" + (f": {text}" if text else "")
 
 

@@ -22,6 +22,7 @@ class Card:
     highest: int = 0  #: since the rehearsal began
     made: Counter[Spot] = field(default_factory=Counter)  #: bytes alive, by who made them
     at_peak: Counter[Spot] = field(default_factory=Counter)
+    copied: int = 0  #: bytes alive when `at_peak` was copied: within 2 % of the highest
 
     def take(self, size: int, place: Spot) -> None:
         """Count a storage in, or raise torch.OutOfMemoryError."""
@@ -31,8 +32,9 @@ class Card:
         self.peak = max(self.peak, self.live)
         if self.live > self.highest:
             self.highest = self.live
-            if size * 50 > self.highest:  # a copy for each small tensor would be slow
+            if self.live * 50 > self.copied * 51:  # a copy for each small tensor would be slow
                 self.at_peak = Counter(self.made)
+                self.copied = self.live
 
     def free(self, size: int, place: Spot) -> None:
         """Count a storage out."""

@@ -16,6 +16,7 @@ from course_tools.rehearsal.where import (
     Mark,
     State,
     World,
+    count_copy,
     fake_mode,
     is_fake,
     mark_in,
@@ -91,7 +92,7 @@ class Watch(TorchDispatchMode):
         elif running.started and tensors and not rule.anywhere and tensors[0].dim():
             running.saw("on the CPU", place)
         out = run(func, rule.slow, args, kwargs)
-        if rule.foreign:
+        if rule.foreign and tensors:
             running.remark(
                 f"The operation {rule.name} is not PyTorch's: its kernel for the CPU ran, and what "
                 "its kernel for a GPU does was not looked at."
@@ -116,7 +117,8 @@ class Watch(TorchDispatchMode):
         if rule.anywhere:
             if rule.name == "aten::set_":
                 check_storages(tensors)
-            self.copy_between(rule, tensors, call)
+            non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
+            self.copy_between(rule, tensors, non_blocking is True, call)
             return first
         if rule.lengths is not None:
             problem = rules.check_lengths(args[rule.lengths])
@@ -195,7 +197,9 @@ class Watch(TorchDispatchMode):
                 fail("No backend type associated with device type cpu", [("tensor", left, CPU)])
         return next((each for each in places if each.type != "cpu"), CPU)
 
-    def copy_between(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> None:
+    def copy_between(
+        self, rule: rules.Rule, tensors: list[Tensor], non_blocking: bool, call: Any
+    ) -> None:
         """Count a copy into a tensor that is there already."""
         if len(tensors) < 2 or not rule.name.startswith(("aten::copy", "aten::_foreach_copy")):
             return
@@ -206,12 +210,7 @@ class Watch(TorchDispatchMode):
                 continue  # what an exchange between processes copies for itself
             if here == there or self.adopt([target, source], max(here, there, key=str), call):
                 continue
-            size = source.numel() * source.element_size()
-            if here.type == "cpu":
-                self.running.saw("to the CPU", spot(2), size)
-                self.running.saw("wait: copy to the CPU", spot(2))
-            elif there.type == "cpu":
-                self.running.saw("to the GPU, from pageable memory", spot(2), size)
+            count_copy(source, here, non_blocking)
 
     def adopt(self, tensors: Any, device: torch.device, call: Any) -> bool:
         """Give what C++ made for the call that runs the device of that call."""

@@ -312,10 +312,16 @@ def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Te
     source = place_of(tensor)
     if source == device:
         return tensor
+    if device.type == world().kind:
+        world().cards[device.index].check(size_of(tensor))
+    count_copy(tensor, device, non_blocking)
+    return Move.apply(tensor, device)
+
+
+def count_copy(tensor: Tensor, device: torch.device, non_blocking: bool) -> None:
+    """Count a copy to another device, and whether the program waits for it."""
     running, place = world(), spot(2)
-    size = size_of(tensor)
-    if device.type == running.kind:
-        running.cards[device.index].check(size)
+    source, size = place_of(tensor), size_of(tensor)
     if source.type == "cpu":
         mark = mark_of(tensor)
         pinned = mark is not None and mark.pinned
@@ -328,4 +334,3 @@ def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Te
             running.saw("wait: copy to the CPU", place)
     else:
         running.saw("from GPU to GPU", place, size)
-    return Move.apply(tensor, device)

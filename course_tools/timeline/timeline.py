@@ -45,7 +45,8 @@ class Timeline:
         start_s, end_s). A lane whose name begins with "device" is drawn as one.
         """
         noted = {name: list(spans) for name, spans in lanes.items()}
-        first_s = min(start_s for spans in noted.values() for _, start_s, _ in spans)
+        starts = [start_s for spans in noted.values() for _, start_s, _ in spans]
+        first_s = min(starts, default=0.0)
         made = []
         for name, spans in noted.items():
             work = tuple(Span(what, start - first_s, end - first_s) for what, start, end in spans)
@@ -76,8 +77,8 @@ class Timeline:
         steps = steps_of(events)
         if not steps:
             return made
-        unmarked = [event for event in shown if not event["name"].startswith("ProfilerStep#")]
-        first = min((event["ts"] for event in unmarked), default=steps[0]["ts"])
+        placed = [event for event in shown if _place(event, threads, several_gpus=False)]
+        first = min((event["ts"] for event in placed), default=steps[0]["ts"])
         start_s = (steps[0]["ts"] - first) / 1e6
         return made.between(start_s, (steps[-1]["ts"] + steps[-1]["dur"] - first) / 1e6)
 

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from course_lessons.beyond_the_notebook.pictures import draw_starts
 from course_lessons.prepare_ranks import prepare_ranks
+from start_python import torchrun
 
 from course_utils.launch.environment import clean_environment
 
@@ -68,13 +69,10 @@ def test_two_ranks_on_the_cpu_leave_the_one_gpu_of_a_machine_alone(what, tmp_pat
     (tmp_path / "script.py").write_text(source.partition("\n")[2])
     (tmp_path / "one_gpu.py").write_text(ONE_GPU)
     asked = ["--device", "cpu", "--images", "40", "--epochs", "1"] if what == "04-fsdp-file" else []
-    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
-    command = [sys.executable, *launch, "--nproc-per-node", "2", "one_gpu.py", "script.py", *asked]
-    paths = os.pathsep.join(map(str, (LESSON.parents[1], LESSON.parent)))
-    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "holds [500, 1000] of [1000, 1000]" in done.stdout or "epoch 1" in done.stdout
+    each = torchrun(2, "one_gpu.py", "script.py", *asked, cwd=tmp_path)
+    assert not any(done.returncode for done in each), each[0].stderr[-2000:]
+    printed = "".join(done.stdout for done in each)
+    assert "holds [500, 1000] of [1000, 1000]" in printed or "epoch 1" in printed
 
 
 @pytest.mark.process

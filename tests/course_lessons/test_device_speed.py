@@ -69,9 +69,11 @@ def neighbours_of_this_test():
 
 
 def test_laps_add_up_by_their_names(monkeypatch):
-    ticks = iter([0.0, 1.0, 3.0, 4.0])
-    monkeypatch.setattr(lap_timer.time, "perf_counter", lambda: next(ticks))
+    ticks, done = iter([0.0, 1.0, 3.0, 4.0]), []
+    monkeypatch.setattr(lap_timer.time, "perf_counter", lambda: done.append("clock") or next(ticks))
+    monkeypatch.setattr(lap_timer, "wait_for", lambda device: done.append(f"wait for {device}"))
     clock = lap_timer.LapTimer(pick_device("cpu"))
     for part in ("copy", "step", "copy"):
         clock.end(part)
     assert clock.seconds == {"copy": 2.0, "step": 2.0}
+    assert done == ["clock", *["wait for cpu", "clock"] * 3]

@@ -89,6 +89,14 @@ def test_a_pretended_gpu_computes_the_weights_of_the_cpu(runner, plain, script):
 
 
 @pytest.mark.slow
+def test_on_a_pretended_t4_the_scaled_loss_changes_no_limit_of_the_gradients(runner, plain):
+    words = (*REHEARSAL, "--capability", "7.5", FOLDER / "train_fast.py", *SMALL, "--epochs", "2")
+    done = python(*words, cwd=runner.folder, **runner.variables)
+    assert not done.returncode, done.stderr
+    assert losses(done.stdout) == pytest.approx(first(2, plain[0]), rel=0.01)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("script", FOR_RANKS)
 def test_two_pretended_gpus_train_as_two_ranks_on_the_cpu(runner, script):
     options = ("--epochs", "1", "--bits", "32")

@@ -2,10 +2,8 @@
 oracle.
 """
 
+import gc
 import math
-import os
-import subprocess
-import sys
 import time
 from unittest.mock import patch
 
@@ -94,8 +92,8 @@ def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
     )
 
 
-@pytest.mark.parametrize(("other", "stops"), [(0.0103, True), (0.011, False)])
-def test_three_per_cent_from_end_to_end_are_narrow_and_ten_are_not(world, other, stops):
+@pytest.mark.parametrize(("other", "stops"), [(0.01039, True), (0.0105, False)])
+def test_two_per_cent_to_either_side_are_narrow_and_more_are_not(world, other, stops):
     timed = world.time(working(world, (cost for _ in range(10_000) for cost in (0.01, other))))
     blocks = len(timed.blocks_s)
     assert blocks == timing.MIN_BLOCKS if stops else blocks > 5 * timing.MIN_BLOCKS
@@ -203,30 +201,6 @@ def test_a_wait_inside_the_work_is_said_too():
     )
 
 
-@pytest.fixture
-def one_core_with_a_neighbour():
-    """Put this process and a busy one on the same core."""
-    if not hasattr(os, "sched_setaffinity"):
-        pytest.skip("a process can be put on one core under Linux only")
-    cores = os.sched_getaffinity(0)
-    one = {min(cores)}
-    spin = f"import os; os.sched_setaffinity(0, {one}); print(flush=True)\nwhile True: pass"
-    neighbour = subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE)
-    neighbour.stdout.readline()  # it spins from here on
-    os.sched_setaffinity(0, one)
-    yield
-    os.sched_setaffinity(0, cores)
-    neighbour.kill()
-    neighbour.communicate()
-
-
-@pytest.mark.process
-def test_another_process_on_the_same_core_is_caught(one_core_with_a_neighbour):
-    square = torch.randn(1200, 1200)
-    timed = time_call(lambda: square @ square, threads=1, max_s=1.0)
-    assert any("other programs compete for the cores" in warning for warning in timed.warnings)
-
-
 def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
     class Elsewhere:
         device = torch.device("cuda", 0)
@@ -259,13 +233,16 @@ def test_the_number_of_threads_is_set_for_the_timing_only():
     assert torch.get_num_threads() == before
 
 
-def test_the_settings_come_back_when_the_work_fails():
-    import gc
-
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_settings_come_back_when_the_work_fails(collects):
     before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError):
-        time_call(lambda: 1 / 0, threads=before + 1)
-    assert gc.isenabled()
+    try:
+        gc.enable() if collects else gc.disable()
+        with pytest.raises(ZeroDivisionError):
+            time_call(lambda: 1 / 0, threads=before + 1)
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
     assert torch.get_num_threads() == before
 
 
@@ -334,12 +311,12 @@ def time_with_a_clock_of_compilations(changes_at: int) -> tuple[float, tuple[flo
 
     before = xla_counters()
     with patch.object(Stopwatch, "clock", staticmethod(clock)):
-        timing = time_call(work, device=REHEARSAL, max_s=0.5)
+        timing = time_call(work, device=REHEARSAL, max_s=0.1)
     did = xla_counters() - before
     return timing.first_s, timing.blocks_s, did.compilations, did.executions - len(calls)
 
 
-@pytest.mark.parametrize("changes_at", [2, 3, 8, 10**6])
+@pytest.mark.parametrize("changes_at", [2, 8, 10**6])
 def test_the_timer_never_counts_compilation_as_run_time(in_xla, changes_at):
     first_s, blocks_s, compilations, extra_executions = in_xla(
         time_with_a_clock_of_compilations, changes_at

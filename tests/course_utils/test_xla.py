@@ -3,6 +3,7 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pytest
@@ -201,7 +202,7 @@ def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
 
 
 def count_a_program_three_times() -> list[XLACounters]:
-    counts, device = [], torch.device("xla", 0)
+    counts, device, start = [], torch.device("xla", 0), time.perf_counter()
     values = [torch.full((2, 3), float(n)).to(device) for n in range(2)] + [
         torch.ones(5, 7).to(device)
     ]
@@ -212,6 +213,7 @@ def count_a_program_three_times() -> list[XLACounters]:
         run_recorded(device)
         counts += [recorded, xla_counters() - before]
         del result
+    assert 0 < sum(each.compile_s for each in counts) < time.perf_counter() - start  # its unit
     return counts
 
 

@@ -28,9 +28,13 @@ def test_a_rehearsal_measures_nothing_and_writes_where_it_is_told(tmp_path):
 
 
 @pytest.mark.process
-def test_an_unknown_part_is_refused_with_the_known_ones(tmp_path):
-    done = call("--dry", "--out", tmp_path, "--only", "everything")
-    assert done.returncode == 2 and "doctor, measure, tests" in done.stderr
+@pytest.mark.parametrize(
+    ("out", "part", "said"),
+    [("here", "everything", "doctor, measure, tests"), ("/proc/x", "doctor", "Name another")],
+)
+def test_an_unknown_part_and_a_place_that_cannot_be_written_are_refused(tmp_path, out, part, said):
+    done = call("--dry", "--out", tmp_path / out, "--only", part)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("name", ["state.json", "report.md", "recording.json"])
@@ -54,7 +58,20 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
     assert "no good" in gpu.write_report(tmp_path, ended, dry=False).read_text()
 
 
+def test_a_key_that_the_beginning_of_a_long_log_cuts_is_no_part_of_the_report(tmp_path):
+    (tmp_path / "logs").mkdir()
+    log = "--api-key " + "s3cr3t" * 4 + "\n" + "x" * 5990
+    (tmp_path / "logs" / "tests.txt").write_text(log)
+    report = gpu.write_report(tmp_path, {"tests": "failed"}, dry=False).read_text()
+    assert "x" * 5000 in report and "s3cr3t" not in report
+
+
 def test_every_lesson_is_a_part():
     names = [part.name for part in gpu.parts(Path("out"), dry=True)]
     lessons = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"))
     assert [f"lesson-{name}" for name in lessons] == [n for n in names if n.startswith("lesson")]
+
+
+def test_a_lesson_that_has_another_number_now_is_run_again(tmp_path):
+    (tmp_path / "state.json").write_text('{"doctor": "passed", "lesson-99_gone": "passed"}')
+    assert gpu.read_state(tmp_path / "state.json", {"doctor"}) == {"doctor": "passed"}

@@ -1,5 +1,5 @@
 // From estimated rows to an answer in words: which card to rent, and what is too close to call.
-// The sentences are those of course_tools/estimate/money/advice.py; a test compares them.
+// The sentences are those of course_tools/estimate/advice.py; a test compares them.
 
 import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
 
@@ -73,7 +73,7 @@ function isSmall(row) {
 }
 
 /**
- * Whether a free offer is a plan for a job, as `carries` of course_tools/estimate/money/free.py says.
+ * Whether a free offer is a plan for a job, as `carries` of course_tools/estimate/free.py says.
  * @param {Row} row
  * @param {number} limit in seconds
  */
@@ -83,7 +83,7 @@ function carries(row, limit) {
 }
 
 /**
- * Choose a device, as `choose` of course_tools/estimate/money/advice.py does.
+ * Choose a device, as `choose` of course_tools/estimate/advice.py does.
  * @param {Row[]} rows
  * @param {number} limit in seconds
  * @param {Row[]} free the same job on what is free
@@ -115,7 +115,7 @@ function choose(rows, limit, free) {
 }
 
 /**
- * Say in a sentence or two what to do, as `advice` of course_tools/estimate/money/advice.py does.
+ * Say in a sentence or two what to do, as `advice` of course_tools/estimate/advice.py does.
  * @param {Row[]} rows
  * @param {number | null} deadlineHours
  * @param {Row[]} free
@@ -206,7 +206,7 @@ function capital(text) {
 }
 
 /**
- * Say which devices are too close to call, as `told_apart` of course_tools/estimate/money/advice.py does.
+ * Say which devices are too close to call, as `too_close_to_call` of course_tools/estimate/advice.py does.
  * @param {Row[]} rows
  * @returns {string[]} a sentence, or none
  */

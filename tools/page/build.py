@@ -89,7 +89,10 @@ if __name__ == "__main__":
         "--lessons", default="", help="address of the book's lessons, if it has one"
     )
     options = parser.parse_args()
-    options.target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(options.target, page(options.lessons))
+    try:
+        options.target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(options.target, page(options.lessons))
+    except OSError as error:
+        parser.error(f"the page cannot be written: {error}. Choose another place.")
     size_kb = options.target.stat().st_size / 1000
     print(f"Open it in a browser: {options.target} ({size_kb:.0f} kB)")

@@ -199,7 +199,7 @@ class Tuning:
         if machine.count > 1:
             raise ValueError(
                 f"fine-tuning is estimated on one card, but {machine.name} was asked for. For "
-                f"several, count a model with `estimate`, shards=."
+                f"several, ask about the model as a network (shards=)."
             )
         chip = machine.chip
         launches = finetuning_numbers()["step"]["launch_s"]

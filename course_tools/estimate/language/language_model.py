@@ -236,7 +236,8 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
     if isinstance(model, Mapping):
         return _from_config(model)
     path = Path(model)
-    path = path / "config.json" if path.is_dir() else path
+    if (path / "config.json").is_file():
+        path = path / "config.json"
     if path.suffix == ".json":
         return _from_file(path)
     name = known_name(str(model))

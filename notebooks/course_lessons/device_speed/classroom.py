@@ -104,9 +104,9 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
     try:
         picture = merged.plot()
-    except ModuleNotFoundError as error:
+        write_atomically(options.out, picture.png)
+    except (ModuleNotFoundError, OSError) as error:
         raise SystemExit(f"{parser.prog}: {error}") from None
-    write_atomically(options.out, picture.png)
     show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files: {options.out}")
 
 

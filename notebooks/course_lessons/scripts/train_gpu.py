@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import stat
 import sys
 import time
 import warnings
@@ -96,34 +97,55 @@ def new_file(path):
     return name
 
 
-def find_checkpoint(path, resume):
+def refuse_file_of_others(path):
+    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
+    folder = os.stat(os.path.dirname(os.path.realpath(path)))
+    owners = {0, folder.st_uid, os.stat(path).st_uid}
+    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
+        raise PermissionError("it belongs to another user, in a sticky folder")
+
+
+def find_checkpoint(path, resume, parts):
+    """Return the checkpoint to continue, once its parts have taken their state, or None."""
     try:
         os.makedirs(os.path.dirname(os.path.realpath(path)), exist_ok=True)
         os.remove(new_file(path))  # fails here and not after the first epoch
         if os.path.exists(path):
             open(path, "r+b").close()
+            refuse_file_of_others(path)
     except (OSError, ValueError) as error:
         sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
-            return read_checkpoint(path)
+            state = read_checkpoint(path)
+            for name, part in parts.items():
+                part.load_state_dict(state[name])  # fails if the network was edited
+            return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of this script ({error!r:.80})"
             sys.exit(f"{path} {why}: omit --resume")
+
+
+def keep_last(path):
+    """Give the checkpoint of the run before a name that no file has."""
+    if os.path.islink(path):
+        path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
         number = 1
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"a new run without --resume; the last checkpoint is now {path}.{number}")
+        print(f"the checkpoint of the run before is now {path}.{number}")
 
 
 def save_checkpoint(state, path):
     new = new_file(path)
     try:
         torch.save(state, new)
+        if state["epochs"] == 1:  # a new run, which has come this far
+            keep_last(path)
         os.replace(new, os.path.realpath(path))  # whole or not at all, on a local disk
-    except RuntimeError as error:  # what torch raises when the disk is full
+    except (OSError, RuntimeError) as error:  # the second by torch: a full disk
         sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:
         if os.path.exists(new):
@@ -166,10 +188,8 @@ def main():
     valid_loader = DataLoader(valid, **config)
 
     start_epoch, best = 0, None
-    if state := find_checkpoint(args.checkpoint, args.resume):
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])  # with its learning rate
-        scheduler.load_state_dict(state["scheduler"])
+    parts = {"network": network, "optimizer": optimizer, "scheduler": scheduler}
+    if state := find_checkpoint(args.checkpoint, args.resume, parts):
         start_epoch, best = state["epochs"], state["best"]
     lr = optimizer.param_groups[0]["lr"]
     print(f"{args.checkpoint}: {start_epoch} of {args.epochs} epochs done, lr {lr}")

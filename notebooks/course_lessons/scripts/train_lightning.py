@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import stat
 import sys
 import time
 import warnings
@@ -96,9 +97,12 @@ class Training(pl.LightningModule):
         inputs, targets = batch
         outputs, loader = self.network(inputs), self.trainer.val_dataloaders
         left = len(loader.sampler) - index * loader.batch_size
-        how = {"sync_dist": True, "batch_size": min(left, loader.batch_size)}
+        count = min(left, loader.batch_size)
+        how = {"sync_dist": True, "batch_size": count}
         self.log("valid_loss", compute_loss(outputs, targets), **how)
         means = torch.as_tensor(measure(outputs, targets), device=self.device)
+        if means.numel() not in (1, count):
+            raise ValueError(f"measure gives numbers of shape {list(means.shape)}, not a mean")
         self.log("measure", means.float().mean(), **how)
 
 
@@ -107,6 +111,26 @@ def new_file(path):
     name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
     open(name, "xb").close()
     return name
+
+
+def refuse_file_of_others(path):
+    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
+    folder = os.stat(os.path.dirname(os.path.realpath(path)))
+    owners = {0, folder.st_uid, os.stat(path).st_uid}
+    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
+        raise PermissionError("it belongs to another user, in a sticky folder")
+
+
+def keep_last(path):
+    """Give the checkpoint of the run before a name that no file has."""
+    if os.path.islink(path):
+        path = os.path.realpath(path)  # the link stays
+    if os.path.exists(path):
+        number = 1
+        while os.path.lexists(f"{path}.{number}"):
+            number += 1
+        os.rename(path, f"{path}.{number}")
+        print(f"the checkpoint of the run before is now {path}.{number}")
 
 
 class Epochs(pl.Callback):
@@ -139,8 +163,10 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
         new = new_file(path)
         try:
             torch.save(checkpoint, new)
+            if checkpoint.get("epoch") == 0:  # a new run, which has come this far
+                keep_last(path)
             os.replace(new, os.path.realpath(path))
-        except RuntimeError as error:  # what torch raises when the disk is full
+        except (OSError, RuntimeError) as error:  # the second by torch: a full disk
             sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
         finally:
             if os.path.exists(new):
@@ -152,9 +178,12 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
                 if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
                     raise ValueError("compressed")  # torch does not: could fill the memory
             state = torch.load(path, map_location="cpu", weights_only=True)
-            if "pytorch-lightning_version" in state or str(path).endswith(".temp.ckpt"):
-                return state  # the second is what ddp_spawn's ranks hand back
-            raise ValueError("no version of Lightning")
+            if str(path).endswith(".temp.ckpt"):
+                return state  # what ddp_spawn's ranks hand back
+            if "pytorch-lightning_version" not in state:
+                raise ValueError("no version of Lightning")
+            Training().load_state_dict(state["state_dict"])  # fails if the network was edited
+            return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of Lightning ({error!r:.80})"
             sys.exit(f"{path} {why}: omit --resume")
@@ -186,6 +215,7 @@ def main():
         os.remove(new_file(args.checkpoint))  # fails here and not after the first epoch
         if there:
             open(args.checkpoint, "r+b").close()
+            refuse_file_of_others(args.checkpoint)
     except (OSError, ValueError) as error:
         why = f"cannot be written: {error}. Choose another."
         sys.exit(f"--checkpoint {args.checkpoint!r} {why}")
@@ -196,27 +226,25 @@ def main():
     # The last one is saved when its epoch counts as done, in one file.
     last = save(folder, name, save_on_train_epoch_end=True, enable_version_counter=False)
     best = save(folder, f"{name}-best", monitor="valid_loss", save_on_train_epoch_end=True)
-    trainer = pl.Trainer(
-        accelerator=args.accelerator,
-        devices=args.devices,
-        strategy=args.strategy,
-        precision=args.precision,
-        max_epochs=args.epochs,
-        gradient_clip_val=1.0,
-        callbacks=[last, best, Epochs()],
-        plugins=[Checkpoints()],
-        num_sanity_val_steps=0,
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    if there and not args.resume and trainer.is_global_zero:
-        number = 1
-        while os.path.lexists(f"{args.checkpoint}.{number}"):
-            number += 1
-        kept = f"{args.checkpoint}.{number}"
-        os.rename(args.checkpoint, kept)
-        print(f"a new run without --resume; the last checkpoint is now {kept}")
+    try:
+        trainer = pl.Trainer(
+            accelerator=args.accelerator,
+            devices=args.devices,
+            strategy=args.strategy,
+            precision=args.precision,
+            max_epochs=args.epochs,
+            gradient_clip_val=1.0,
+            callbacks=[last, best, Epochs()],
+            plugins=[Checkpoints()],
+            num_sanity_val_steps=0,
+            logger=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+    except Exception as error:  # Lightning raises several kinds for what is not there
+        asked = f"--accelerator {args.accelerator} --devices {args.devices}"
+        asked += f" --strategy {args.strategy} --precision {args.precision}"
+        parser.error(" ".join(f"Lightning refuses {asked}: {error}".split()))
 
     torch.manual_seed(0)
     training = Training(args.lr)

@@ -64,9 +64,16 @@ def test_the_command_writes_a_picture(folder, tmp_path, capsys):
     assert "merged 30 of 30 files" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("out", [".", "missing/all.png"])
-def test_a_place_where_no_picture_can_be_written_is_refused_before_the_work(folder, out, capsys):
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        (".", "is a folder, or in a folder that does not exist"),
+        ("missing/all.png", "is a folder, or in a folder that does not exist"),
+        ("/proc/all.png", "No such file"),
+    ],
+)
+def test_a_place_where_no_picture_can_be_written_is_a_sentence(folder, out, said, capsys):
     files = [str(path) for path in folder.glob("*.json")]
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as refused:
         classroom.main([*files, "--out", str(folder / out)])
-    assert "is a folder, or in a folder that does not exist" in capsys.readouterr().err
+    assert said in f"{refused.value.code} {capsys.readouterr().err}"

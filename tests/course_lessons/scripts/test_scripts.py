@@ -249,16 +249,6 @@ def test_dicts_with_sentences_of_different_lengths_need_only_the_marked_places(t
         assert float(one) == pytest.approx(float(other), abs=0.03)
 
 
-def test_what_is_no_mean_and_no_number_for_each_sample_is_refused():
-    names = {"__name__": "own"}
-    exec((FOLDER / "train_cpu.py").read_text(), names)
-    scores, labels = torch.eye(10), torch.arange(10)
-    assert names["validate"](scores, labels, 10)[1] == 10  # all ten are right
-    names["measure"] = lambda scores, labels: scores  # ten by ten
-    with pytest.raises(ValueError, match=r"shape \[10, 10\], not a mean"):
-        names["validate"](scores, labels, 10)
-
-
 @pytest.mark.process
 def test_no_rank_of_fsdp_holds_more_than_its_share_and_a_layer(tmp_path):
     """Counted by a program that knows each piece of memory that an operation returns."""

@@ -26,10 +26,10 @@ SMALL = ["--images", 40, "--batch", 18, "--checkpoint", "last.ckpt"]  # two step
 OPTIONS = {"train_lightning.py": ["--accelerator", "cpu", "--devices", 1]}
 
 
-def run_here(folder, script, *arguments, rank=0, most_bytes=None):
+def run_here(folder, script, *arguments, rank=0, most_bytes=None, user=None):
     """Run a script in this process, as rank 0 of one if it has ranks, and return what it printed.
 
-    A file may get `most_bytes`, as on a disk that is full after them.
+    A file may get `most_bytes`, as on a disk that is full after them. `user` is who runs it.
     """
     variables = {"PJRT_DEVICE": "CPU"}
     if script in UNDER_TORCHRUN:
@@ -42,6 +42,8 @@ def run_here(folder, script, *arguments, rank=0, most_bytes=None):
         patch = enter(pytest.MonkeyPatch.context())
         patch.chdir(folder)
         patch.setattr(sys, "argv", [str(word) for word in words])
+        if user:
+            patch.setattr(os, "geteuid", lambda: user)
         for name, value in variables.items():
             patch.setenv(name, str(value))
         enter(warnings.catch_warnings(action="ignore"))  # those of Lightning
@@ -97,14 +99,15 @@ def test_files_of_others_keep_their_bytes_also_when_the_disk_is_full(train, tmp_
     for name in [*names, "last.new", "last-best.ckpt"]:
         (tmp_path / name).write_text(name)
     theirs = contents(tmp_path)
-    assert "the last checkpoint is now last.ckpt.2\n" in train("--epochs", 1)
+    assert "last.ckpt.2\n" in train("--epochs", 1)
     theirs["last.ckpt.2"] = theirs.pop("last.ckpt")
     saved = contents(tmp_path)
     assert saved.items() > theirs.items() and "last.ckpt" in saved
 
-    with pytest.raises(SystemExit, match=r"last\.ckpt cannot be saved; is the disk full\?"):
-        train("--epochs", 2, "--resume", most_bytes=100_000)
-    assert contents(tmp_path) == saved
+    for how in ([], ["--resume"]):  # a new run too fails before it takes the name
+        with pytest.raises(SystemExit, match=r"last\.ckpt cannot be saved; is the disk full\?"):
+            train("--epochs", 2, *how, most_bytes=100_000)
+        assert contents(tmp_path) == saved
     assert "epoch 2 " in train("--epochs", 2, "--resume")
     assert contents(tmp_path).items() > theirs.items()
 
@@ -115,10 +118,24 @@ def test_a_start_without_resume_keeps_every_earlier_checkpoint(train, tmp_path):
         printed = train("--epochs", 1, "--lr", 0.1**number / 100)
         saved.append((tmp_path / "last.ckpt").read_bytes())
         os.utime(tmp_path / "last.ckpt", (1, 1))  # all of the same second
-    assert "the last checkpoint is now last.ckpt.2\n" in printed
+    assert "last.ckpt.2\n" in printed
     kept = contents(tmp_path)
     assert [kept[name] for name in ("last.ckpt.1", "last.ckpt.2", "last.ckpt")] == saved
     assert len(set(saved)) == 3 and not any(name.endswith(".new") for name in kept)
+
+
+def test_each_held_out_sample_counts_alike_also_in_a_short_last_batch(train, tmp_path):
+    train("--images", 200, "--epochs", 1)  # 18 and 2 samples are held out
+    saved = torch.load(tmp_path / "last.ckpt", map_location="cpu", weights_only=True)
+    named = saved.get("network") or saved["state_dict"]
+    script = runpy.run_path(str(FOLDER / "train_cpu.py"))
+    network = script["Network"]()
+    network.load_state_dict({name.removeprefix("network."): each for name, each in named.items()})
+    pixels, labels = torch.utils.data.default_collate([*script["load_data"](200)[1]])
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(network.eval()(pixels), labels)
+    (scheduler,) = saved.get("lr_schedulers") or [saved["scheduler"]]
+    assert len(labels) == 20 and scheduler["best"] == pytest.approx(loss.item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -131,6 +148,9 @@ def test_a_link_to_the_checkpoint_stays_a_link(train, tmp_path, exists):
     assert "epoch" in train("--epochs", 2, "--resume")
     assert os.readlink(tmp_path / "last.ckpt") == "large/1.ckpt"
     assert os.listdir(tmp_path / "large") == ["1.ckpt"]
+    train("--epochs", 1)
+    assert os.readlink(tmp_path / "last.ckpt") == "large/1.ckpt"
+    assert sorted(os.listdir(tmp_path / "large")) == ["1.ckpt", "1.ckpt.1"]
 
 
 @pytest.mark.parametrize("where", ["/proc/x", "file/x", "nul\0", "x" * 300])
@@ -139,6 +159,17 @@ def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(train, t
     with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
         train("--checkpoint", f"{where}.ckpt")
     assert "\n" not in refused.value.code and os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--resume",)], ids=" ".join)
+def test_a_file_that_only_its_owner_can_replace_is_found_before_the_first_epoch(
+    train, tmp_path, arguments
+):
+    (tmp_path / "last.ckpt").touch()
+    tmp_path.chmod(0o1777)  # as /tmp has it: man 1 chmod, "restricted deletion flag"
+    with pytest.raises(SystemExit, match=r"cannot be written: it belongs to another user"):
+        train(*arguments, user=4711)
+    assert os.listdir(tmp_path) == ["last.ckpt"]
 
 
 class WithCode:
@@ -177,6 +208,26 @@ def test_a_checkpoint_that_is_foreign_torn_or_a_bomb_is_one_sentence(train, tmp_
         assert contents(tmp_path) == {"last.ckpt": content}
 
 
+def test_a_checkpoint_of_another_network_is_one_sentence(train, tmp_path):
+    train("--epochs", 1)
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    (state.get("network") or state["state_dict"]).popitem()  # as if the network had a layer more
+    torch.save(state, tmp_path / "last.ckpt")
+    saved = contents(tmp_path)
+    with pytest.raises(SystemExit, match=r"^last\.ckpt .* omit --resume$|^/.* --resume$"):
+        train("--epochs", 2, "--resume")
+    assert contents(tmp_path) == saved
+
+
+@pytest.mark.parametrize("script", ["train_cpu.py", "train_lightning.py"])
+def test_what_is_no_mean_and_no_number_for_each_sample_is_refused(script, tmp_path):
+    text, mean = (FOLDER / script).read_text(), "(scores.argmax(1) == labels).float().mean()"
+    assert mean in text
+    (tmp_path / script).write_text(text.replace(mean, "scores"))
+    with pytest.raises(ValueError, match=r"shape \[4, 10\], not a mean"):
+        run_here(tmp_path, tmp_path / script, *OPTIONS.get(script, ()))
+
+
 BAD = [("--lr", each) for each in ("nan", "inf", "-1")]
 BAD += [("--epochs", each) for each in ("-1", "0", "three")]
 BAD += [("--batch", "0"), ("--images", "-5"), ("--images", "1")]
@@ -206,6 +257,24 @@ def test_a_missing_device_is_one_sentence(script, arguments, tmp_path, monkeypat
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     said = refused_by(lambda *words: run_here(tmp_path, script, *words), arguments, tmp_path)
     assert "--device" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--accelerator", "cuda"),
+        ("--accelerator", "abacus"),
+        ("--devices", "none"),
+        ("--strategy", "none"),
+        ("--precision", "3-bits"),
+    ],
+    ids="=".join,
+)
+def test_what_lightning_refuses_is_one_sentence(arguments, tmp_path, monkeypatch):
+    script = "train_lightning.py"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    said = refused_by(lambda *on: run_here(tmp_path, script, *on), arguments, tmp_path)
+    assert "Lightning refuses" in said and " ".join(arguments) in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("script", UNDER_TORCHRUN)

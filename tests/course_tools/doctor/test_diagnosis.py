@@ -30,6 +30,11 @@ def diagnosis(kinds=KINDS, devices=(), copies=(), **probes):
 
 NO_CARD = "No accelerator works here: no NVIDIA, AMD or Intel card was found. "
 H200 = {"kind": "cuda", "device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 1, "detail": ""}
+K80 = H200 | {"name": "Tesla K80"}
+RTX = H200 | {"device": "cuda:1", "name": "RTX 4090"}
+NO_KERNEL = "AcceleratorError: CUDA error: no kernel image is available for execution on the device"
+FAILED = {"device": "cuda:0", "failed": "an addition", "error": NO_KERNEL}
+TWO_CARDS = Outcome("ok", {}, (FAILED, {"device": "cuda:1"}))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,10 @@ H200 = {"kind": "cuda", "device": "cuda:0", "name": "NVIDIA H200", "memory_bytes
         (
             diagnosis(cpu=CPU, cuda=GPU, devices=(H200,)),
             "PyTorch can use cuda:0 (NVIDIA H200) here.",
+        ),
+        (
+            diagnosis(cpu=CPU, cuda=TWO_CARDS, devices=(K80, RTX)),
+            "PyTorch can use cuda:1 (RTX 4090) here.",
         ),
         (diagnosis(cpu=NOT_LOADED), "PyTorch does not work here. torch is installed but"),
         (

@@ -9,14 +9,13 @@ from dataclasses import asdict
 
 import pytest
 from stand_ins import (
+    FOREIGN,
     REPOSITORY,
+    STUBS,
     compile_stub,
-    doctor,
-    finding,
     needs_gcc,
     needs_linux,
     needs_no_gpu,
-    run_doctor,
     stub_package,
     stub_smi,
 )
@@ -31,11 +30,39 @@ has_xla = pytest.mark.skipif(
 )
 
 
-def command(*options, root=None, cwd=REPOSITORY, **variables) -> subprocess.CompletedProcess:
-    """Run the doctor as a command, with the course on the path."""
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY), **variables}
-    words = [sys.executable, *doctor(root), *options]
-    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=180)
+IN_ANOTHER_ROOT = """
+import pathlib, runpy
+from course_utils.hardware import machine
+machine.ROOT = pathlib.Path({!r})
+runpy.run_module("course_tools.doctor", run_name="__main__")
+"""
+
+
+def command(*options, root=None, path="", cwd=STUBS, **variables) -> subprocess.CompletedProcess:
+    """Run the doctor, for whom /sys, /proc and /dev are in the folder `root`, and a package on
+    `path` is the first.
+    """
+    start = ["-c", IN_ANOTHER_ROOT.format(str(root))] if root else ["-m", "course_tools.doctor"]
+    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), str(REPOSITORY)]))
+    words = [sys.executable, *start, *options]
+    how = {"capture_output": True, "text": True, "timeout": 400}
+    return subprocess.run(words, cwd=cwd, env=kept | variables, **how)
+
+
+def run_doctor(*options, **how) -> tuple[int, dict]:
+    """Run the doctor, and return its exit status and its report."""
+    done = command("--json", "--limit", "150", *options, **how)
+    assert done.stdout.startswith("{"), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def finding(kind: str, **how) -> dict:
+    """Run the doctor for one kind of device, check its exit status, and return its finding."""
+    status, report = run_doctor("--require", kind, **how)
+    (only,) = report["findings"]
+    assert status == (0 if only["usable"] else 1)
+    return only
 
 
 @pytest.fixture

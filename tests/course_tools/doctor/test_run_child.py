@@ -15,7 +15,13 @@ from stand_ins import needs_linux
 from course_tools.doctor.causes import find_cause
 from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.packages import Package
-from course_tools.doctor.run_child import PREFIX, Command, probe_command, run_all
+from course_tools.doctor.run_child import (
+    PREFIX,
+    Command,
+    probe_command,
+    read_outcome,
+    run_all,
+)
 
 TORCH = Package("2.9.0", "12.8")
 
@@ -96,9 +102,12 @@ def test_a_child_takes_its_own_children_along():
 
 @pytest.mark.process
 @needs_linux
-@pytest.mark.parametrize(("does", "cause"), [("pass", "slow"), ("time.sleep(600)", "hangs")])
+@pytest.mark.parametrize(
+    ("does", "cause"),
+    [("pass", "slow"), ("os.urandom(10**8)", "slow"), ("time.sleep(600)", "hangs")],
+)  # the second computes inside the system
 def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, cause):
-    outcome = python(f"import time\nwhile True: {does}", limit_s=3)
+    outcome = python(f"import os, time\nwhile True: {does}", limit_s=3)
     found = find_cause("cpu", Evidence("computer", TORCH, {"cpu": outcome}))
     assert found.cause == cause and "3 s" in found.why
     assert found.works == ("not known" if cause == "slow" else "no")
@@ -108,6 +117,25 @@ def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, caus
 def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept():
     outcome = python("while True: print('x' * 1000)", limit_s=300)
     assert outcome.ended == "killed" and 0 < len(outcome.output) <= 2000
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "signal_"),
+    [
+        (0xC0000005, "killed", "0xC0000005"),  # Windows: STATUS_ACCESS_VIOLATION of NTSTATUS
+        (0xC0000409, "killed", "0xC0000409"),  # and STATUS_STACK_BUFFER_OVERRUN
+        (1, "failed", ""),
+        (0, "ok", ""),
+    ],
+)
+def test_a_status_of_windows_says_how_a_child_ended(status, ended, signal_):
+    outcome = read_outcome(status, b"")
+    assert (outcome.ended, outcome.signal) == (ended, signal_)
+
+
+def test_last_words_begin_with_a_whole_line_so_that_no_half_of_a_key_is_shown():
+    assert read_outcome(1, b"a_token=" + b"s3cr3t" * 4 + b"\n" + b"x" * 1990).output == "x" * 1990
+    assert read_outcome(1, b"one long line " + b"x" * 9000).output.startswith("one long line x")
 
 
 @pytest.mark.process

@@ -74,6 +74,7 @@ def test_a_name_knows_its_depthwise_convolutions():
         ("resnet51", {}, "resnet50"),
         ("vit_base_patch16_224", {"inputs": torch.empty(1, 3, 448, 224)}, "224 x 224"),
         ("resnet50d", {"inputs": torch.empty(3, 224, 224)}, "channels, height, width"),
+        ("resnet50", {"inputs": torch.empty(1, 224, 224, 3)}, "3 channels"),
         ("resnet50d", {"inputs": (PHOTOGRAPH, PHOTOGRAPH)}, "one tensor of images"),
         ("resnet50d", {"precision": "fp32"}, "16 bits"),
         ("resnet50d", {"optimizer": "sgd"}, "adam"),

@@ -1,6 +1,7 @@
 """The command: a subcommand for each question, each with its own options."""
 
 import json
+import re
 import shlex
 import sys
 
@@ -86,6 +87,7 @@ def test_what_has_no_answer_ends_in_a_sentence_and_status_2(words, hint, capsys)
         ["resnet50", "--bits", "4"],
         ["resnet50", "--batch", "0"],
         ["resnet50", "--price", "=0.35"],
+        ["resnet50", "--price", ""],
     ],
     ids=str,
 )
@@ -93,6 +95,29 @@ def test_an_option_that_would_change_nothing_is_refused(words, capsys):
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 2 and words[-2] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "advised"),
+    [
+        (["finetune", "GPT-2", "--samples", "10", "--length", "64"], 0, "measure a step on it."),
+        (["finetune", "Llama 3.1 8B", "--devices", "2 x A100"], 2, "a network (--shards)"),
+        (["resnet50", "--devices", "DGX Spark", "--count", "2"], 2, "--link 'Ethernet 10G'"),
+        (["resnet50", "--devices", "DGX Spark", "--count", "2", "--link", "Ethernet 10G"], 0, ""),
+        (["torch.nn:Identity", "--input", "8"], 2, "Pass --inference."),
+        (["resnet50d", "--devices", "T4", "L4", "--price", "T4=0.35,L4=0.7"], 0, "your price"),
+    ],
+    ids=str,
+)
+def test_what_the_command_advises_are_options_that_it_has(words, status, advised, capsys):
+    assert main(words) == status
+    shown = capsys.readouterr()
+    said = one_line(shown.out + shown.err)
+    assert advised in said and not re.search(r"\b[a-z_]+=", said)
+    with pytest.raises(SystemExit):
+        main([words[0] if words[0] == "finetune" else "network", "--help"])
+    known = capsys.readouterr().out + ("--shards" if "2 x A100" in words else "")
+    assert all(option in known for option in re.findall(r"--[a-z-]+", said))
 
 
 FACTORIES = """

@@ -43,12 +43,12 @@ def images() -> nn.Sequential:
     return nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 14 * 14, 10))
 
 
-def measured(build, shape, batch) -> int:
+def measured(build, shape, batch, make=torch.optim.Adam) -> int:
     """Return what two training steps on this CPU allocate at most, by PyTorch's profiler."""
 
     def work():
         model = build()
-        optimizer = torch.optim.Adam(model.parameters())
+        optimizer = make(model.parameters())
         for _ in range(2):
             model(torch.rand(batch, *shape)).sum().backward()
             optimizer.step()
@@ -89,19 +89,28 @@ def test_the_peak_of_a_step_has_so_many_bytes_a_parameter(optimizer, bytes_a_par
     assert found.tensors_bytes / numbers == pytest.approx(bytes_a_parameter, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "state_bytes"),
+    [
+        # bitsandbytes/optim/optimizer.py: 32 bits below min_8bit_size=4096, else a byte for each
+        # moment of a number, and a 32-bit scale for each moment of 256 numbers
+        (4095, 4095 * 8),
+        (4096, 4096 * 2 + 16 * 2 * 4),
+        (4097, 4097 * 2 + 17 * 2 * 4),
+    ],
+)
+def test_8_bit_adam_keeps_small_tensors_in_32_bits(numbers, state_bytes):
+    found = in_32_bits(
+        nn.Linear(numbers, 1, bias=False), torch.ones(1, numbers), optimizer="adam8bit"
+    )
+    assert found.peak.optimizer == state_bytes
+
+
 @pytest.mark.parametrize("choice", ["foreach", "fused"])
 def test_the_peak_of_an_optimizers_step_is_what_pytorch_allocates(choice):
     make = partial(torch.optim.Adam, **{choice: True})
-
-    def work():
-        model = wide()
-        optimizer = make(model.parameters())
-        for _ in range(2):
-            model(torch.rand(1, 512)).sum().backward()
-            optimizer.step()
-
     estimated = in_32_bits(wide(), torch.empty(1, 512), optimizer=make).tensors_bytes
-    assert estimated == pytest.approx(record_memory(work).peak_bytes, rel=0.05)
+    assert estimated == pytest.approx(measured(wide, (512,), 1, make), rel=0.05)
 
 
 class HalfUsed(nn.Module):
@@ -222,6 +231,8 @@ def test_ddp_keeps_the_gradients_a_second_time():
     one = estimate_memory(mlp(), EXAMPLE, batch=8)
     parameters = sum(p.numel() for p in mlp().parameters())
     assert one.under_ddp().tensors_bytes == one.tensors_bytes + 4 * parameters
+    for ours, alone in zip(one.under_ddp().moments, one.moments, strict=True):
+        assert ours.total == alone.total + 4 * parameters  # its buckets are there all the time
 
 
 def test_gradients_that_stay_are_there_in_the_forward_pass():

@@ -11,10 +11,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from start_python import python
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explain import Explanation, explain
-from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, NAMES, TABLES, TEXTS
+from course_tools.old_code.old_names import (
+    ATTRIBUTES,
+    KEYWORDS,
+    NAMES,
+    PACKAGES,
+    TABLES,
+    TEXTS,
+)
 from course_tools.old_code.read_text import LONGEST, Unreadable
 from course_tools.old_code.trainer_arguments import removed
 
@@ -164,6 +172,13 @@ def test_the_message_of_an_error_can_be_pasted_in_the_place_of_a_file(capsys):
     assert main(["no such file.py"]) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["my train (old).py", "données, v2.IPYNB", "notes + more.markdown"]
+)
+def test_a_file_that_is_not_there_is_never_clear(name, capsys):
+    assert main([name]) == 2 and "There is no file" in capsys.readouterr().err
+
+
 def test_a_missing_parso_is_one_line(monkeypatch, capsys):
     for name in [each for each in sys.modules if each.startswith("course_tools.old_code.")]:
         monkeypatch.delitem(sys.modules, name)
@@ -270,6 +285,17 @@ def test_code_is_never_run(tmp_path):
     target = tmp_path / "made"
     explain(f"open({str(target)!r}, 'w')\nTrainer(gpus=exit())\nimport this")
     assert not target.exists() and "this" not in sys.modules
+
+
+@pytest.mark.process
+def test_files_named_as_packages_are_read_and_never_imported(tmp_path):
+    names = [f"{name}.py" for name in (*PACKAGES, "pandas")]
+    code = "import darts, lightning, numpy, torch\ntorch.no_such_name(numpy.float)\nprint('RAN')"
+    for name in names:
+        (tmp_path / name).write_text(code)
+    done = python("-m", "course_tools.old_code", *names, fresh=True, cwd=tmp_path)
+    assert done.returncode == 1 and "no_such_name ->" in done.stdout
+    assert "RAN" not in done.stdout + done.stderr
 
 
 ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c\r0"

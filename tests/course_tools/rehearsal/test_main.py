@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from course_tools.rehearsal.__main__ import options
+from course_tools.rehearsal.processes import command_of
+from course_tools.rehearsal.rehearse import make_world
+
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import sys, torch
@@ -33,6 +37,19 @@ def test_a_script_runs_unchanged_and_the_report_follows(tmp_path):
     done = rehearsed(tmp_path, "train.py")
     assert done.returncode == 0 and done.stdout == "trained on cuda:0\n"
     assert "9 steps" in done.stderr and "Not looked at" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "gpus", "memory", "capability"),
+    [("cuda", 2, "500 MB", (7, 5)), ("cuda", 1, None, (9, 0)), ("mps", 1, "8GiB", (8, 0))],
+)
+def test_another_process_is_told_of_the_same_cards(tmp_path, kind, gpus, memory, capability):
+    world = make_world(kind, gpus, memory, capability)
+    (tmp_path / "train.py").touch()
+    asked = options([*command_of(world)[2:], str(tmp_path / "train.py")])
+    again = make_world(asked.device, asked.gpus, asked.memory, asked.capability)
+    assert (again.kind, again.cards, again.capability) == (kind, world.cards, capability)
+    assert asked.hide_real
 
 
 @pytest.mark.process

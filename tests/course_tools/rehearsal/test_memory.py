@@ -65,3 +65,12 @@ def test_the_peak_of_a_training_step_is_what_pytorchs_tracker_counts(name):
         *kept, step = training(name, "cuda")
         step()
     assert rehearsal.report.peak_bytes == (expected,) and kept
+
+
+@pytest.mark.parametrize("number", [1, 100, 3_000])
+def test_the_lines_of_the_peak_add_up_to_it_for_tensors_of_any_size(number):
+    with rehearse() as rehearsal:
+        kept = [torch.zeros(250, device="cuda") for _ in range(number)]
+    report = rehearsal.report
+    assert report.peak_bytes == (sum(each.nbytes for each in kept),)
+    assert sum(line.size_bytes for line in report.peak_by) >= 0.98 * report.peak_bytes[0]

@@ -176,6 +176,15 @@ def fail_result_into_a_scalar_of_the_cpu(device):
     torch.sum(torch.ones(3, device=device), dim=0, out=torch.tensor(0.0))
 
 
+def fail_product_of_whole_numbers(device):
+    rows = torch.ones(2, 2, dtype=torch.long, device=device)
+    rows @ rows
+
+
+def fail_histogram(device):
+    torch.histogram(torch.ones(5, device=device), 3)
+
+
 def fail_condition(device):
     rows, left = torch.ones(3, device=device), torch.ones(3)
     torch.cond(rows.sum() > 0, lambda rows: rows + left, lambda rows: rows, (rows,))
@@ -223,6 +232,8 @@ REFUSED = {
     fail_memory_of_another: 'Attempted to set the storage of a tensor on device "cuda:0" to a '
     'storage on different device "cpu"',
     fail_result_into_a_scalar_of_the_cpu: f"{LEFT}|Expected out tensor to have device cuda:0",
+    fail_product_of_whole_numbers: "\"addmm_cuda\" not implemented for 'Long'",
+    fail_histogram: "Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA' backend",
     # On a real card these two are traced first, with fake tensors and their words.
     fail_condition: "two (different )?devices|captured completely",
     fail_flex_attention: "two (different )?devices",
@@ -617,9 +628,11 @@ def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
         assert batch == 2**18 and torch.cuda.memory_allocated() == 2**20
         with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 1\.00 MiB"):
             rows * 2
+        assert torch.cuda.mem_get_info() == (0, 2**20)  # what is free now, and all
         del rows
         gc.collect()
         assert torch.cuda.memory_allocated() == 0
+        assert torch.cuda.mem_get_info() == (2**20, 2**20)
     assert rehearsal.report.peak_bytes == (2**20,)
 
 
@@ -662,6 +675,15 @@ def test_a_worker_that_touches_the_gpu_fails_as_after_a_fork():
             next(iter(loader))
 
 
+def test_a_tensor_that_is_sent_to_another_process_stays_on_its_gpu():
+    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    with rehearse(gpus=2) as rehearsal:
+        queue.put([torch.ones(2, device="cuda:1").share_memory_(), torch.ones(2)])
+        one, other = queue.get()
+        assert rehearsal.report.copies == ()
+        assert (one * 2).device == torch.device("cuda:1") and other.device.type == "cpu"
+
+
 def test_two_gpus_are_two_devices():
     with rehearse(gpus=2):
         with torch.cuda.device(1):
@@ -682,6 +704,10 @@ def test_a_checkpoint_remembers_where_its_tensors_were(tmp_path):
     with pytest.raises(RuntimeError, match="deserialize object on a CUDA device"):
         torch.load(tmp_path / "one.pt")
     assert any("map_location" in each for each in rehearsal.report.remarks)
+    with rehearse(gpus=2):
+        torch.save(torch.ones(2, device="cuda:1"), tmp_path / "second.pt")
+    with rehearse(), pytest.raises(RuntimeError, match="deserialize object on CUDA device 1 but"):
+        torch.load(tmp_path / "second.pt")
 
 
 def test_float64_is_refused_on_a_mac():
@@ -712,6 +738,37 @@ def test_the_report_counts_copies_waits_and_steps():
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+def test_the_time_between_two_events_is_in_milliseconds():
+    with rehearse():
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.time_s, end.time_s = 2.0, 2.25
+        assert start.elapsed_time(end) == 250  # torch.cuda.Event: "time elapsed in milliseconds"
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("cpu", "cuda:0"), ("pinned", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "cuda:1")],
+)
+def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking):
+    def seen(copy):
+        with rehearse(gpus=2) as rehearsal:
+            values = torch.ones(8).pin_memory() if source == "pinned" else torch.ones(8)
+            into = torch.zeros(8, device=target)
+            values = values.to(source) if source == "cuda:0" else values
+            before = rehearsal.report
+            copy(into, values)
+        report = rehearsal.report
+        copies, waits = report.copies[len(before.copies) :], report.waits[len(before.waits) :]
+        return [(line.what, line.size_bytes) for line in copies], [line.what for line in waits]
+
+    moved = seen(lambda into, values: values.to(target, non_blocking=non_blocking))
+    assert moved[0] == [(moved[0][0][0], 32)]
+    assert seen(lambda into, values: into.copy_(values, non_blocking)) == moved
+    together = {"non_blocking": non_blocking}
+    assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
 
 
 def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():

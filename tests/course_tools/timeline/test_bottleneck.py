@@ -172,11 +172,6 @@ def test_a_device_that_the_profiler_does_not_see_is_no_verdict_unless_the_loader
     assert judge(replace(unseen, fetch_s=9e-3)).limit == "loader"
 
 
-def test_idle_time_with_work_in_the_queue_is_not_called_launches():
-    found = judge(replace(SEEN, queued_s=6e-3))
-    assert found.limit is None and "another rank" in found.doubt and not found.advice
-
-
 # In milliseconds of one step, from recordings of GPUs that others published: pytorch/kineto at
 # 041e7ce9 (tb_plugin/samples) and facebookresearch/HolisticTraceAnalysis at f4d0062c (tests/data).
 RECORDED = {

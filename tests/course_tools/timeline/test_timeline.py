@@ -92,6 +92,7 @@ def test_times_that_a_program_has_noted_itself_become_lanes():
     assert one.busy_s == pytest.approx(3.0) and two.work[0].start_s == pytest.approx(1.0)
     empty = Timeline.of_spans({"worker": [("nothing", 1.0, 1.0)]})
     assert empty.end_s == 0.0 and empty.plot().png
+    assert Timeline.of_spans({}).lanes == ()
 
 
 def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
@@ -223,3 +224,15 @@ def test_only_the_steps_of_a_trace_are_shown_from_the_first_on():
     ]
     found = Timeline.of_trace(trace)
     assert shown(found.lanes[0].work) == [("aten::mm", 250, 750)]
+
+
+def test_what_has_no_lane_moves_no_step():
+    """As Python's own calls, which the profiler notes under with_stack=True."""
+    trace = [
+        event("train.py(1): <module>", 100, 5000, category="python_function"),
+        event("ProfilerStep#1", 1000, 1000, category="user_annotation"),
+        event("aten::mm", 1100, 200),
+        event("aten::add", 1700, 200),
+    ]
+    found = Timeline.of_trace(trace)
+    assert shown(found.lanes[0].work) == [("aten::mm", 100, 300), ("aten::add", 700, 900)]

@@ -40,9 +40,10 @@ def test_nonsense_ends_with_status_2_and_one_sentence(options, words, capsys, tm
 
 
 def test_a_notebook_reads_of_its_arguments_and_not_of_options_of_a_command():
-    with pytest.raises(LaunchError) as refused:
-        run_lesson(TRAINING, out="")
-    assert "--" not in str(refused.value)
+    for name, wrong in {"out": "", "count": True}.items():
+        with pytest.raises(LaunchError, match=f"^{name} must") as refused:
+            run_lesson(TRAINING, **{name: wrong})
+        assert "--" not in str(refused.value)
 
 
 def test_the_command_and_the_function_have_the_same_defaults():

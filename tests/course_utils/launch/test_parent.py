@@ -61,6 +61,26 @@ def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, 
     assert (tmp_path / name).read_text() == content
 
 
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_folder_or_a_pipe_in_place_of_the_result_is_refused(tmp_path, make):
+    make(tmp_path / "result.json")
+    with pytest.raises(LaunchError, match=r"result\.json that the launcher did not write"):
+        run_lesson(TRAINING, out=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["result.json", "last.ckpt"])
+@pytest.mark.parametrize(("mode", "refused"), [(0o1777, True), (0o777, False)])
+def test_a_file_that_only_its_owner_can_replace_is_refused(
+    tmp_path, monkeypatch, name, mode, refused
+):
+    RunResult(TRAINING, "ddp", "cpu", 1, [0.5], 1.0, "last.ckpt").save(tmp_path / name)
+    tmp_path.chmod(mode)  # with the first 1 as /tmp: man 1 chmod, "restricted deletion flag"
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    monkeypatch.setattr(parent, "_follow", killed_while_saving)
+    with pytest.raises(LaunchError if refused else RunError, match=r"another user|SIGKILL"):
+        run_lesson(TRAINING, out=tmp_path)
+
+
 def test_an_error_of_the_output_is_not_taken_for_a_folder_in_use(tmp_path, monkeypatch):
     def full(*_):
         raise BlockingIOError(11, "write could not complete without blocking")

@@ -14,13 +14,14 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
+from start_python import python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/page"))
 import build
 
 sys.path.pop(0)
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import advice, told_apart
+from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.chips import Chip, all_chips, find_chip
 from course_tools.estimate.counting.work import Work
@@ -359,7 +360,9 @@ def test_the_page_says_the_sentences_of_the_package(inside):
         if answer.startswith("It fits none"):
             continue
         assert said["answer"] == answer, fields
-        apart = [text.replace("this machine", "your own machine") for text in told_apart(rows)]
+        apart = [
+            text.replace("this machine", "your own machine") for text in too_close_to_call(rows)
+        ]
         assert said["apart"] == apart, fields
         kinds.add(" ".join(re.findall(r"[a-z]+", answer)[:3]))
     assert len(kinds) >= 6, kinds
@@ -388,7 +391,9 @@ def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside):
 
     job = {"samples": 50_000, "epochs": 10, "devices": ["T4", "A100 80GB"]}
     found = estimate(ImageCNN(), torch.zeros(64, 3, 32, 32), loss=loss, **job)
-    link = found.page_link("page.html").partition("#")[2]
+    own = {name: found.to_dict()[name] for name in ("counted", "memory")}
+    devices = ",".join(job["devices"])
+    link = urlencode(job | {"own": json.dumps(own), "devices": devices, "precision": "amp"})
     script = """([address, text]) => {
         const read = page.fromAddress(address, page.known);
         return { problems: read.problems, rows: page.answerRows(read.question),
@@ -719,6 +724,11 @@ def test_the_largest_batch_that_fits_is_found_for_each_card(page):
     page.locator("#largest").check()
     fits = page.locator("#table tr td:nth-child(4)").all_text_contents()
     assert fits and all(text.startswith("just") for text in fits)
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence():
+    done = python(build.HERE / "build.py", "/proc/x/page.html")
+    assert done.returncode == 2 and "Choose another place" in done.stderr.splitlines()[-1]
 
 
 def test_it_asks_nobody_for_anything_and_is_small(page, file):

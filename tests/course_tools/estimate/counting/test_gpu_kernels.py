@@ -12,15 +12,21 @@ from course_tools.estimate.counting.fake_step import Step, tensors
 TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
 
 
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-@pytest.mark.parametrize(
-    "how",
-    [
+LAYERS = [
+    (kind, how)
+    for kind in (nn.LSTM, nn.GRU, nn.RNN)
+    for how in (
         {},
         {"num_layers": 3, "batch_first": True},
         {"bidirectional": True, "bias": False, "num_layers": 2},
-    ],
-)
+    )
+]
+LAYERS.append((nn.LSTM, {"proj_size": 5, "bidirectional": True}))
+
+
+# of PyTorch, about its own CPU kernel
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")
+@pytest.mark.parametrize(("kind", "how"), LAYERS)
 def test_results_have_the_shapes_that_pytorch_gives(kind, how):
     layer = kind(WIDE, HIDDEN, **how)
     x = torch.rand(BATCH, TIME, WIDE) if how.get("batch_first") else torch.rand(TIME, BATCH, WIDE)
@@ -41,13 +47,6 @@ def shapes_counted(layer, x):
     results = []
     Step(Seen(), x, None, "fp32", training=False, batch_dim=0).run(lambda *call: None)
     return [result.shape for result in results]
-
-
-# of PyTorch, about its own CPU kernel
-@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")
-def test_a_projected_lstm_has_its_shapes_too():
-    layer, x = nn.LSTM(WIDE, HIDDEN, proj_size=5, bidirectional=True), torch.rand(TIME, BATCH, WIDE)
-    assert shapes_counted(layer, x) == [t.shape for t in tensors(layer(x))]
 
 
 @pytest.mark.parametrize(("kind", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])

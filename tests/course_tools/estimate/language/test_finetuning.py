@@ -197,3 +197,8 @@ def test_it_shows_its_parts():
     found = tune("Llama 3.2 1B", "4-bit")[0]
     assert sum(found.memory.parts().values()) == pytest.approx(found.memory.needed_bytes)
     assert "optimizer" in found.details()
+
+
+def test_no_devices_are_no_answer():
+    with pytest.raises(ValueError, match="devices is empty"):
+        estimate_finetuning("GPT-2", devices=[])

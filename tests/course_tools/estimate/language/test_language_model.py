@@ -133,3 +133,11 @@ def test_a_hostile_configuration_ends_in_a_sentence(text, tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=r"\.$"):
         find_language_model(path)
+
+
+def test_a_folder_of_the_name_of_a_model_is_one_if_it_holds_a_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt2").mkdir()
+    assert find_language_model("gpt2") == find_language_model("GPT-2")
+    (tmp_path / "gpt2/config.json").write_text(json.dumps(MISTRAL))
+    assert find_language_model("gpt2") == find_language_model(MISTRAL)

@@ -1,10 +1,12 @@
 """Answering with language models: against published sizes, and a closed form."""
 
+import re
+
 import pytest
 
 from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.language.language_model import find_language_model
-from course_tools.estimate.language.serving import estimate_serving
+from course_tools.estimate.language.serving import COMPUTER_RATE, estimate_serving
 
 GIB = 2**30
 
@@ -107,6 +109,13 @@ def test_a_model_that_fits_nowhere_is_offered_with_the_computers_own_memory():
     assert "2.7 tokens/s" in text
 
 
+def test_a_card_with_room_for_little_writes_at_the_rate_of_the_computers_memory():
+    card = Chip("mine", 10, COMPUTER_RATE / 1e9, 3)  # as slow as that memory
+    found = estimate_serving("Llama 3.3 70B", devices=[card], bits=4, runtime="llama.cpp")
+    rate = float(re.search(r"about ([\d.]+) tokens/s", found.answer)[1])
+    assert rate == pytest.approx(COMPUTER_RATE / found.demand.memory.weights, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -121,3 +130,8 @@ def test_a_model_that_fits_nowhere_is_offered_with_the_computers_own_memory():
 def test_bad_input_is_answered_with_what_to_pass(changed, message):
     with pytest.raises(ValueError, match=message):
         serve(**changed)
+
+
+def test_no_devices_are_no_answer():
+    with pytest.raises(ValueError, match="devices is empty"):
+        estimate_serving("GPT-2", devices=[])

@@ -2,7 +2,11 @@
 
 import pytest
 
-from course_tools.doctor.private import everything_without_secrets, without_secrets
+from course_tools.private import (
+    code_without_keys,
+    everything_without_secrets,
+    without_secrets,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +82,35 @@ def test_what_looks_like_a_secret_is_hidden(text, secret):
 )
 def test_what_a_maintainer_needs_stays(text):
     assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize("key", ["hf_abcdefghij", "ghp_0123456789abcdef", "AKIAIOSFODNN7EXAMPLE"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "logger = WandbLogger(project='air', key='{}')",
+        'os.environ["HF_TOKEN"] = "{}"',
+        'model = load(name, "{}").cuda()',
+        "Trainer(gpus=2, headers={{'Authorization': 'Bearer {}'}})",
+        "urlopen('https://al:{}@packages.example/x')",
+    ],
+)
+def test_a_line_of_a_program_is_shown_without_its_keys(code, key):
+    line = code.format(key)
+    assert key in line and key not in code_without_keys(line)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "scores = self.attention(query, key, value, key_padding_mask=padding)",
+        "tokens = tokenizer('the first sentence', return_tensors='pt').to('cuda')",
+        "tokenizer='bert-base-uncased', accelerator='gpu', devices=[0, 1]",
+        "weights = torch.load('/home/bob/model.pt', map_location='cuda:0')",
+    ],
+)
+def test_the_rest_of_a_line_stays(code):
+    assert code_without_keys(code) == code
 
 
 def test_the_home_folder_is_short_and_that_of_a_longer_name_is_not_cut():

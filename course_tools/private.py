@@ -11,6 +11,7 @@ from typing import Any
 HIDDEN = "<hidden>"
 SECRET = "KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|COOKIE"
 SHORTEST = 8  # letters of a value that is hidden wherever it stands: "false" is no key
+SHORTEST_NAMED = 6  # and of one in a program that its name calls a key: "<pad>" is none
 # What stands behind a name such as NVIDIA_API_KEY, in a variable, an address or a dictionary, or
 # behind an option such as --api-key; in quotes it may have blanks.
 _NAMED = re.compile(
@@ -18,6 +19,9 @@ _NAMED = re.compile(
     r"(\"[^\"]*\"|'[^']*'|[^\s'\",;&]+)"
 )
 _KEY_BLOCK = re.compile(r"(?s)(-----BEGIN [A-Z ]*KEY-----).*?(?=-----END|\Z)")
+# A literal of a program, with the name that it is given: password="...", x["api_key"] = "...".
+_LITERAL = re.compile(r"""([\w.\[\]'"-]{0,80}\s*[=:]\s*)?(['"])((?:\\.|(?!\2).)*)\2""")
+_OF_A_KEY = re.compile(rf"(?i)(?:{SECRET})(?!iz)")  # and not a tokenizer
 # Addresses that are a key as a whole: whoever has one may write there.
 _HOOK = re.compile(r"((?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)\S+")
 # "Bearer abc", and a user with a password in an address.
@@ -69,6 +73,19 @@ def without_secrets(text: str) -> str:
     for pattern in (_BY_BEGINNING, _RANDOM, _ADDRESS, _MAIL, _HOST):
         text = pattern.sub(HIDDEN, text)
     return text
+
+
+def code_without_keys(code: str) -> str:
+    """Return lines of a program whose literals are hidden that look like a key, or are named so."""
+
+    def shown(found: re.Match) -> str:
+        name, quote, text = found[1] or "", found[2], found[3]
+        patterns = (_KEY_BLOCK, _HOOK, _BEARER, _IN_ADDRESS, _BY_BEGINNING, _RANDOM)
+        is_key = any(pattern.search(text) for pattern in patterns)
+        is_key = is_key or (len(text) >= SHORTEST_NAMED and bool(_OF_A_KEY.search(name)))
+        return f"{name}{quote}{HIDDEN}{quote}" if is_key else found[0]
+
+    return _LITERAL.sub(shown, code)
 
 
 def everything_without_secrets(value: Any) -> Any:
