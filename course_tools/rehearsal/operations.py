@@ -92,7 +92,7 @@ class Watch(TorchDispatchMode):
         elif running.started and tensors and not rule.anywhere and tensors[0].dim():
             running.saw("on the CPU", place)
         out = run(func, rule.slow, args, kwargs)
-        if rule.foreign:
+        if rule.foreign and tensors:
             running.remark(
                 f"The operation {rule.name} is not PyTorch's: its kernel for the CPU ran, and what "
                 "its kernel for a GPU does was not looked at."
