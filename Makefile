@@ -66,7 +66,7 @@ setup-cell: $(VENV)/ready-test ## write the set-up cell, and the launch links if
 	$(RUN) tools/setup_cell.py
 
 gpu: ## everything that only a real GPU can show: make gpu, or make gpu DRY=1 on a CPU
-	$(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/ready-learn)),$(RUN),$(PYTHON)) tools/gpu.py $(if $(DRY),--dry) $(if $(OUT),--out "$(OUT)")
+	$(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/ready-*)),$(RUN),$(PYTHON)) tools/gpu.py $(if $(DRY),--dry) $(if $(OUT),--out "$(OUT)")
 
 slides: $(VENV)/ready-test ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
 	$(RUN) -m jupyter nbconvert --log-level WARN --config tools/slides/config.py notebooks/*.ipynb

@@ -68,9 +68,8 @@ def without_secrets(text: str) -> str:
 
     The own home folder is written "~", and the own name is hidden wherever it is a folder.
     """
-    for name, value in os.environ.items():
-        if re.search(SECRET, name, re.IGNORECASE) and len(value) >= SHORTEST:
-            text = text.replace(value, HIDDEN)
+    for value in _secret_variables():
+        text = text.replace(value, HIDDEN)
     text = _BEARER.sub(HIDDEN, _own_folders(text))
     for pattern in (_KEY_BLOCK, _HOOK, _NAMED, _USER_FOLDER, _IN_ADDRESS, _OTHER_FOLDER):
         text = pattern.sub(rf"\1{HIDDEN}", text)
@@ -82,10 +81,13 @@ def without_secrets(text: str) -> str:
 def code_without_keys(code: str) -> str:
     """Return lines of a program whose literals are hidden that look like a key, or are named so."""
 
+    values = _secret_variables()
+
     def shown(found: re.Match) -> str:
         name, quote, text = found[1] or "", found[2], found[3]
-        patterns = (_KEY_BLOCK, _HOOK, _BEARER, _IN_ADDRESS, _BY_BEGINNING, _RANDOM)
+        patterns = (_KEY_BLOCK, _HOOK, _NAMED, _BEARER, _IN_ADDRESS, _BY_BEGINNING, _RANDOM)
         is_key = any(pattern.search(text) for pattern in patterns)
+        is_key = is_key or any(value in text for value in values)
         is_key = is_key or (len(text) >= SHORTEST_NAMED and bool(_OF_A_KEY.search(name)))
         return f"{name}{quote}{HIDDEN}{quote}" if is_key else found[0]
 
@@ -101,6 +103,12 @@ def everything_without_secrets(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [everything_without_secrets(each) for each in value]
     return value
+
+
+def _secret_variables() -> list[str]:
+    """Return the values of the variables whose names say that they are keys."""
+    named = [name for name in os.environ if re.search(SECRET, name, re.IGNORECASE)]
+    return [os.environ[name] for name in named if len(os.environ[name]) >= SHORTEST]
 
 
 def _own_folders(text: str) -> str:

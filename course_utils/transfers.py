@@ -77,7 +77,8 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
         return result
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         twin = copy.copy(node)
-        for field in dataclasses.fields(node):  # object's own way, for frozen ones too
+        fields = [each for each in dataclasses.fields(node) if hasattr(node, each.name)]
+        for field in fields:  # object's own way, for frozen ones too
             object.__setattr__(twin, field.name, _walk(getattr(node, field.name), move))
         return twin
     return node

@@ -216,17 +216,14 @@ def _has_builds_for_this_machine() -> bool:
 def _fix(verb: str) -> str:
     major, minor = map(int, torch.__version__.split(".")[:2])
     if not _has_builds_for_this_machine():
-        return (
-            "it has builds for Linux on x86-64 only, "
-            "so run this lesson there, or on Colab or Kaggle"
-        )
+        return "it has builds for Linux on x86-64 only, so use it there, or on Colab or Kaggle"
     if (major, minor) > (2, 9):  # torch_xla 2.9.0, of November 2025, is its last release
         return (
-            f"no torch_xla was made for torch {major}.{minor}, so leave this torch alone and run "
-            "the lesson in the course's own environment (make lab)"
+            f"no torch_xla was made for torch {major}.{minor}, so leave this torch alone and use "
+            "the course's own environment (make lab)"
         )
     if sys.version_info >= (3, 14):
-        return "it has builds for Python 3.11 to 3.13 only, so run this lesson with one of those"
+        return "it has builds for Python 3.11 to 3.13 only, so use one of those"
     return (
         f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, "
         "and restart"

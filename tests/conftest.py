@@ -36,6 +36,7 @@ MARKED = {
     "course_lessons/test_lightning_training.py": "long",
     "course_lessons/worth_it/test_money.py": "long",
     "course_tools/estimate/test_known_networks.py": "long",
+    "course_tools/rehearsal": "long",
     "course_tools/estimate/counting/test_count_work.py": "long",
     "course_lessons/evidence/test_published.py": "long",
 }

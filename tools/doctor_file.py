@@ -34,4 +34,6 @@ def write(target: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("Name the file to write: tools/doctor_file.py doctor.pyz")
     write(Path(sys.argv[1]))

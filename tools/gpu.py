@@ -188,8 +188,11 @@ def read_state(state: Path, known: Container[str]) -> dict[str, str]:
         foreign = [state.name]
         with suppress(ValueError):
             ended = json.loads(state.read_text(encoding="utf-8"))
-            if isinstance(ended, dict) and all(name in known for name in ended):
-                return ended
+            ours = isinstance(ended, dict) and all(
+                name in known or name.startswith("lesson-") for name in ended
+            )
+            if ours:  # a lesson of that name may have gone, or have another number now
+                return {name: how for name, how in ended.items() if name in known}
     if foreign:
         raise ValueError(f"{state.parent} holds {foreign[0]} of another program")
     return {}

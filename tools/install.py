@@ -68,9 +68,15 @@ def run_long(home: Path, *command) -> bool:
             print(f"... {written:.1f} GB so far, {minutes:.1f} minutes", flush=True)
 
 
+def installed(home: Path, name: str) -> list[Path]:
+    """Return what an environment holds under a name such as "torch" among its packages."""
+    folders = ("lib/python*/site-packages", "Lib/site-packages")  # the second on Windows
+    return [path for folder in folders for path in home.glob(f"{folder}/{name}")]
+
+
 def size_of(home: Path) -> str:
     """Return how many packages an environment holds, and their size."""
-    packages = len(list(home.glob("lib/python*/site-packages/*.dist-info")))
+    packages = len(installed(home, "*.dist-info"))
     files = (path.lstat() for path in home.rglob("*"))
     return f"{packages} packages, {sum(file.st_size for file in files) / 1e9:.1f} GB in {home}"
 
@@ -197,7 +203,7 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
             return "uv could not be had"
         return run(*install, "--torch-backend=cpu", *packages, quiet=True, **IMPATIENT)
 
-    if not list(home.glob("lib/python*/site-packages/torch")):
+    if not installed(home, "torch"):
         # the smallest question that only an index can answer
         if why := run(*install, "--dry-run", "--no-deps", "hatchling", quiet=True):
             sys.exit(f"No package index answers, so nothing can be installed: {why}")
@@ -208,7 +214,7 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     if not run_long(home, *install, "-e", course):
         print("The environment is not complete. Try again: what is there already is kept.")
         return 1
-    for xla in home.glob("lib/python*/site-packages/torch_xla"):
+    for xla in installed(home, "torch_xla"):
         settle_xla(python, xla, uninstall)
     if extra != "learn":  # apart, because Lightning imports torchvision wherever it finds it
         networks = ["--no-deps", "--target", home / "networks", *NETWORKS]

@@ -28,7 +28,8 @@ def python(*words: object, **options) -> int:
 
 def failed_lessons(folder: Path) -> list[str]:
     """Write every lesson as one file, execute each, and return the names of those that failed."""
-    python("tools/standalone.py", "--out", folder, stdout=subprocess.DEVNULL)
+    if python("tools/standalone.py", "--out", folder, stdout=subprocess.DEVNULL):
+        sys.exit("The lessons could not be written as one file each, so none was executed.")
     # the lessons bring their own course and the Python of this environment
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -532,6 +532,14 @@ def files(running: World) -> Iterator[Name]:
             )
         return share(kind, size, device=device)
 
+    share_memory: Any = torch.UntypedStorage.share_memory_
+
+    def share_memory_(storage: Any) -> Any:
+        mark = mark_in(storage)
+        shared = mark is not None and mark.device.type != "cpu"  # as a GPU's memory always is
+        return storage if shared else share_memory(storage)
+
+    yield Name(torch.UntypedStorage, "share_memory_", share_memory_)
     yield Name(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
     registry = [(0, tag, restore), *torch.serialization._package_registry]
     yield Name(torch.serialization, "_package_registry", registry)

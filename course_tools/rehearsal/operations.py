@@ -80,7 +80,7 @@ class Watch(TorchDispatchMode):
         if rule.unsafe and running.thread.autocast:
             raise RuntimeError(rules.UNSAFE_TO_AUTOCAST)
         place = spot(2)
-        if device.type != "cpu":
+        if device.type == running.kind:
             running.touch()
             running.on_gpu += 1
             if device.type == "cuda":
@@ -89,10 +89,16 @@ class Watch(TorchDispatchMode):
                 running.saw(f"wait: {rule.waits}", place)
             elif rule.indices is not None and any(is_mask(each) for each in args[1]):
                 running.saw("wait: nonzero or a boolean mask", place)
-        elif running.started and tensors and not rule.anywhere and tensors[0].dim():
+        elif (
+            device.type == "cpu"
+            and running.started
+            and tensors
+            and not rule.anywhere
+            and tensors[0].dim()
+        ):
             running.saw("on the CPU", place)
         out = run(func, rule.slow, args, kwargs)
-        if rule.foreign:
+        if rule.foreign and tensors:
             running.remark(
                 f"The operation {rule.name} is not PyTorch's: its kernel for the CPU ran, and what "
                 "its kernel for a GPU does was not looked at."

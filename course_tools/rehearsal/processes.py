@@ -9,13 +9,14 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import is_tensor
+from torch import Tensor, is_tensor
 from torch.distributed import distributed_c10d as c10d
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -23,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from course_tools.rehearsal.lines import describe, frame_at, spot
 from course_tools.rehearsal.names import MISSING, Name, everywhere, replaced
 from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.where import CPU, World, fake_mode, mark_of, place_of, put
+from course_tools.rehearsal.where import CPU, State, World, fake_mode, mark_of, place_of, put
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
@@ -123,8 +124,28 @@ def processes(running: World) -> Iterator[Name]:
             options["env"] = variables
         popen(self, args, *rest, **options)
 
+    pickler: Any = ForkingPickler
+    reducers = pickler._extra_reducers
+
+    def reduce(tensor: Tensor) -> tuple[Any, ...]:
+        place, (rebuild, parts) = place_of(tensor), reducers[type(tensor)](tensor)
+        return (rebuild, parts) if place.type == "cpu" else (arrive, (str(place), rebuild, parts))
+
+    def reduce_memory(storage: Any) -> tuple[Any, ...]:
+        with torch._C._DisableTorchDispatch():  # a GPU shares its memory and copies nothing
+            return reducers[type(storage)](storage)
+
+    ours: dict[type, Any] = {kind: reduce for kind in reducers if issubclass(kind, Tensor)}
+    ours[torch.UntypedStorage] = reduce_memory
+    yield Name(ForkingPickler, "_extra_reducers", {**reducers, **ours})
     yield Name(BaseProcess, "start", start_rehearsed)
     yield Name(subprocess.Popen, "__init__", popen_rehearsed)
+
+
+def arrive(place: str, rebuild: Callable[..., Tensor], parts: tuple[Any, ...]) -> Tensor:
+    """Return a tensor that another process has sent, on the GPU where it was."""
+    tensor = rebuild(*parts)
+    return tensor if State.world is None else put(tensor, State.world.device(place))
 
 
 def compilers(running: World) -> Iterator[Name]:

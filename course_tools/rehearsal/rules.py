@@ -71,8 +71,8 @@ TYPES = {
 }
 #: PyTorch has kernels for the CPU alone
 NO_KERNEL = re.compile(
-    r"aten::(_?histogram|quantized_|_spdiags|to_mkldnn)|_quantized::|\w*prepacked::"
-    r"|(quantized|sparse)::\w+_dynamic"
+    r"aten::(histogram|_histogramdd_\w+|quantized_(lstm|gru)|_spdiags|to_mkldnn)"
+    r"|\w*prepacked::\w+_run|(quantized|sparse)::\w+_dynamic(_fp16)?"
 )
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 #: what CUDA's kernel is called in its message, and the types of numbers that it lacks
@@ -161,7 +161,7 @@ def rule_of(func: Any) -> Rule:
         waits=WAITS.get(name, ""),
         makes=not takes,
         slow=name in SLOW,
-        absent=f"{name}.{overload}".strip(".") if NO_KERNEL.match(name) else "",
+        absent=f"{name}.{overload}".strip(".") if NO_KERNEL.fullmatch(name) else "",
         lacks=LACKS.get(name, ("", ())),
         unsafe=name == "aten::binary_cross_entropy",
         foreign=not schema.name.startswith(PYTORCHS),

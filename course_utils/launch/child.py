@@ -7,7 +7,6 @@ server that has imported PyTorch and Lightning for all of them, and has run noth
 """
 
 import io
-import itertools
 import json
 import multiprocessing
 import os
@@ -56,13 +55,19 @@ def choose_accelerator(request: Request) -> tuple[str, int]:
         device = pick_device({"auto": None, "cpu": "cpu", "gpu": "cuda"}[request.accelerator])
     except (RuntimeError, ValueError) as error:
         raise LaunchError(f"accelerator {request.accelerator}: {error}") from None
+    forced = os.environ.get("COURSE_DEVICE", "")
     kind = KINDS[device.kind]
     if kind.ddp and not kind.host:
         default = limit = torch.get_device_module(device.kind).device_count()
         accelerator, noun = "gpu", "GPUs"
+        if request.accelerator == "auto" and ":" in forced and limit > 1:
+            raise LaunchError(
+                f"COURSE_DEVICE names {forced}, and a launch takes the first of {limit} GPUs or "
+                "all: unset it, and choose by the variable CUDA_VISIBLE_DEVICES."
+            )
     else:
         if not kind.host:
-            if os.environ.get("COURSE_DEVICE"):
+            if forced:
                 raise LaunchError(f"DDP cannot use {device}, which COURSE_DEVICE names; unset it.")
             print(f"DDP cannot use {device}, so this trains on the CPU.", flush=True)
         # Four are allowed everywhere, so that every machine can try it.
@@ -121,7 +126,7 @@ def fit(request: Request, accelerator: str, count: int) -> None:
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=[EpochReport(request, accelerator, seed)],
-        plugins=[WholeCheckpoints()],
+        plugins=[WholeCheckpoints(request)],
     )
     resumes = request.resume and request.checkpoint.exists()
     try:
@@ -156,8 +161,8 @@ def train(request: Request) -> None:
     except ConnectionError as error:
         raise LaunchError(str(error)) from None
     os.environ.update(variables)
-    if request.checkpoint.exists() and not request.resume:
-        print(f"the checkpoint of the run before is kept as {keep_checkpoint(request)}", flush=True)
+    if request.resume and not request.checkpoint.exists():
+        print(f"there is no checkpoint in {request.out}, so this begins with epoch 1", flush=True)
     ranks = "1 rank" if count == 1 else f"{count} ranks"
     print(f"training {request.training} with {ranks} on {accelerator}", flush=True)
     if request.spawns:
@@ -167,15 +172,6 @@ def train(request: Request) -> None:
         method = "forkserver" if sys.platform == "linux" else "spawn"
         arguments = (request, accelerator, count)
         start_processes(fit_as_rank, arguments, nprocs=count, start_method=method)
-
-
-def keep_checkpoint(request: Request) -> Path:
-    """Give the checkpoint of an earlier run a name that no file has, and return it."""
-    kept = request.checkpoint.with_name("previous.ckpt")
-    numbers = itertools.count(2)
-    while os.path.lexists(kept):
-        kept = kept.with_name(f"previous-{next(numbers)}.ckpt")
-    return request.checkpoint.rename(kept)
 
 
 def try_to_train(request: Request) -> tuple[str, bool]:
@@ -199,7 +195,7 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         text = traceback.format_exc()
         print(without_library_frames(text), flush=True)
         return f"{request.training} raised {cause_of(text)}", False
-    if file_identity(request.result_file) != result_before:
+    if file_identity(request.result_file) not in (None, result_before):
         return "", False
     return (
         f"{request.training} made no step: its loader has no batch for a rank. Use smaller "

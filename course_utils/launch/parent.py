@@ -53,7 +53,7 @@ def run_lesson(
             seed that the function sets itself, or else always the same one. Ranks begin with equal
             weights and share out one order of the samples; for dropout each draws its own numbers.
         out: the folder for the checkpoint and the result. No file of others is touched there, and
-            the checkpoint of an earlier run is kept under another name.
+            the checkpoint and result of an earlier run are kept under other names.
         resume: continue from the checkpoint in `out`, if there is one. Each epoch is seeded, so the
             result equals that of an unbroken run, also with dropout and shuffled data. It differs
             if the loader has a random generator of its own or persistent workers, or, with several
@@ -80,7 +80,7 @@ def run_lesson(
         accelerator=accelerator,
         epochs=epochs,
         seed=seed,
-        out=str(out),
+        out=os.fspath(out) if isinstance(out, os.PathLike) else out,
         resume=resume,
     )
     with _own_folder(request) as lock, short_temporary_folder() as variables:
@@ -158,11 +158,13 @@ def _refuse_files_of_others(request: Request, holder: bytes) -> None:
     foreign = []
     if holder and not holder.startswith(HOLDER):
         foreign.append("launch.lock")
-    if request.result_file.exists():
+    if request.result_file.is_file():
         try:
             RunResult.load(request.result_file)
         except ValueError:
             foreign.append(request.result_file.name)
+    elif request.result_file.exists():  # such as a folder; reading a pipe could wait for ever
+        foreign.append(request.result_file.name)
     if foreign:
         raise LaunchError(
             f"{request.out} holds a file {foreign[0]} that the launcher did not write, and would "

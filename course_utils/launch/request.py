@@ -54,7 +54,12 @@ class Request:
         _check_whole("epochs", self.epochs, 1)
         if self.seed is not None:
             _check_whole("seed", self.seed, 0, 2**32 - 1)  # what NumPy takes
-        if not self.out or "\0" in self.out:
+        if not isinstance(self.training, str):
+            raise LaunchError(
+                f"training must be the name of a function, not {self.training!r}: write "
+                "'path/to/file.py:function', from which each process can load it."
+            )
+        if not isinstance(self.out, str) or not self.out or "\0" in self.out:
             raise LaunchError(f"out must be the name of a folder, not {self.out!r}.")
         object.__setattr__(self, "out", os.path.expanduser(self.out))
         object.__setattr__(self, "training", os.path.expanduser(self.training))

@@ -27,7 +27,7 @@ def open_bar(total: int | None, unit: str, **options: Any) -> Any:
 
 
 def epoch_bar(epochs: int) -> Callable[[int, float], None]:
-    """Return a function for `train_plain`'s `on_epoch` that shows one bar over all epochs."""
+    """Return a function of an epoch's number and loss that shows one bar over all epochs."""
     bar = open_bar(epochs, "epoch", mininterval=0.2)
     return lambda epoch, loss: show_epoch(bar, epoch, loss)
 

@@ -220,10 +220,11 @@ def installer() -> list[str]:
 
 
 def why(stderr: str) -> str:
-    """Return the line in which pip says what went wrong."""
+    """Return the line in which pip, or uv, says what went wrong."""
     lines = [line for line in stderr.splitlines() if line.strip()] or ["pip did not say why"]
     errors = [line for line in lines if line.lower().startswith("error: ")]
-    return (errors or lines[-1:])[0].removeprefix("ERROR: ").rstrip(".")[:300]
+    line = errors[0][len("error: ") :] if errors else lines[-1]
+    return line.rstrip(".")[:300]
 
 
 def way_out(stderr: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import packaging
 import pytest
+from course_lessons.setup import why
 from small_machines import (
     GOOD,
     ROOT,
@@ -178,6 +179,19 @@ def test_a_course_that_is_not_here_is_an_error_that_shows_the_way_out(machine):
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    ("stderr", "line"),
+    [
+        ("WARNING: Retrying\nERROR: No matching distribution.\n", "No matching distribution"),
+        ("error: Failed to fetch: `a`\n  Caused by: no route", "Failed to fetch: `a`"),
+        ("Killed", "Killed"),
+        ("", "pip did not say why"),
+    ],
+)
+def test_the_line_in_which_pip_or_uv_says_why_is_without_its_beginning(stderr, line):
+    assert why(stderr) == line
+
+
 def test_a_published_course_that_cannot_be_reached_is_what_pip_says(machine):
     before = machine.contents()
     done = machine.set_up(WITH_AN_ADDRESS.replace("--quiet", "--quiet --retries=0"))

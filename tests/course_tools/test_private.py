@@ -89,7 +89,10 @@ def test_what_a_maintainer_needs_stays(text):
     assert without_secrets(text) == text
 
 
-@pytest.mark.parametrize("key", ["hf_abcdefghij", "ghp_0123456789abcdef", "AKIAIOSFODNN7EXAMPLE"])
+@pytest.mark.parametrize(
+    "key",
+    ["hf_abcdefghij", "ghp_0123456789abcdef", "AKIAIOSFODNN7EXAMPLE", "the-value-of-a-variable"],
+)
 @pytest.mark.parametrize(
     "code",
     [

@@ -131,6 +131,17 @@ def test_values_survive_the_way_to_a_second_device_and_back(in_xla):
     in_xla(move_there_and_back)
 
 
+@dataclasses.dataclass
+class Unfinished:
+    inputs: object
+    later: object = dataclasses.field(init=False)
+
+
+def test_a_field_that_is_not_set_yet_stays_unset():
+    moved = to_device(Unfinished(POOL[0]), NOWHERE)
+    assert moved.inputs.device.type == NOWHERE and not hasattr(moved, "later")
+
+
 def test_a_frozen_dataclass_with_slots_is_moved():
     moved = to_device(Sealed(POOL[0]), NOWHERE)
     assert moved.inputs.device == META and moved.later == 3
@@ -193,18 +204,24 @@ def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
         gc.enable()
 
 
+class Sample:
+    def __init__(self, number):
+        self.number = number
+
+    def to(self, device):
+        return self.number
+
+
 class Decoded(list):
     """Samples that are made when they are asked for, and live no longer than that."""
 
     def __iter__(self):
-        return (torch.empty(size) for size in range(len(self)))
+        return map(Sample, range(len(self)))
 
 
 def test_what_lives_for_a_moment_is_not_taken_for_the_next_one_at_its_address():
     moved = to_device(Decoded([None] * 50), NOWHERE)
-    assert [list.__getitem__(moved, size).shape for size in range(50)] == [
-        (size,) for size in range(50)
-    ]
+    assert [list.__getitem__(moved, number) for number in range(50)] == [*range(50)]
 
 
 def test_a_module_is_moved_in_place_and_its_buffers_too():

@@ -70,3 +70,8 @@ def test_every_lesson_is_a_part():
     names = [part.name for part in gpu.parts(Path("out"), dry=True)]
     lessons = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"))
     assert [f"lesson-{name}" for name in lessons] == [n for n in names if n.startswith("lesson")]
+
+
+def test_a_lesson_that_has_another_number_now_is_run_again(tmp_path):
+    (tmp_path / "state.json").write_text('{"doctor": "passed", "lesson-99_gone": "passed"}')
+    assert gpu.read_state(tmp_path / "state.json", {"doctor"}) == {"doctor": "passed"}

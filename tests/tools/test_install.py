@@ -202,3 +202,9 @@ def test_a_torch_xla_that_does_not_load_is_helped_or_left_out_and_one_line_says_
     else:
         assert removed == [("uninstall", "torch_xla")] and not helper.exists()
         assert "XLA is left out" in said and "sudo apt install libpython3.13`" in said
+
+
+@pytest.mark.parametrize("folder", ["lib/python3.12/site-packages", "Lib/site-packages"])
+def test_packages_are_counted_where_each_system_keeps_them(tmp_path, folder):
+    (tmp_path / folder / "torch-2.9.0.dist-info").mkdir(parents=True)
+    assert install.size_of(tmp_path).startswith("1 packages, ")

@@ -1,7 +1,6 @@
 """The exercises of lesson 1: an epoch to repair, and the overhead of a step of one's own."""
 
 import copy
-import weakref
 from math import isclose
 from statistics import mean
 from typing import Any
@@ -10,6 +9,7 @@ import torch
 from torch import nn
 
 from course_lessons.exercises.frame import Mistakes, exercise
+from course_lessons.exercises.graphs import Graphs
 from course_lessons.exercises.read_answer import number_of, same
 
 INPUTS = torch.sin(torch.arange(38.0)).view(19, 2)
@@ -48,7 +48,7 @@ def one_epoch(answer: Any) -> Mistakes:
     weights, losses = _train(model, reset=True)
     added_up, _ = _train(model, reset=False)
     mine = copy.deepcopy(model)
-    kept = _watch_graphs(mine)
+    kept = Graphs().watch_calls(mine)
     returned = answer(mine, torch.optim.SGD(mine.parameters(), lr=0.1), list(BATCHES))
     yield (
         same(mine.weight, model.weight),
@@ -80,41 +80,6 @@ def one_epoch(answer: Any) -> Mistakes:
     )
     wrong = not isclose(given, total / len(INPUTS), rel_tol=1e-4)
     yield wrong, f"The steps are right, but {given:.4g} is not the mean loss of the samples."
-
-
-class _Mark(torch.autograd.Function):
-    """Returns its input, and puts something in the graph that lives as long as the graph does."""
-
-    @staticmethod
-    def forward(ctx: Any, outputs: torch.Tensor, mark: "_Marker") -> torch.Tensor:
-        ctx.mark = mark
-        return outputs.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return gradients[0], None
-
-
-class _Marker:
-    """What a weak reference can point to."""
-
-
-def _watch_graphs(model: nn.Linear) -> list[int]:
-    """Return a list that gets, for each later forward pass, how many earlier graphs still live.
-
-    One may: the loop's own name for the last loss.
-    """
-    marks: list[weakref.ref[_Marker]] = []
-    alive: list[int] = []
-
-    def after(_: nn.Module, __: Any, outputs: torch.Tensor) -> torch.Tensor:
-        alive.append(sum(mark() is not None for mark in marks))
-        marker = _Marker()
-        marks.append(weakref.ref(marker))
-        return _Mark.apply(outputs, marker)
-
-    model.register_forward_hook(after)
-    return alive
 
 
 def _train(model: nn.Linear, *, reset: bool) -> tuple[torch.Tensor, list[float]]:

@@ -64,6 +64,7 @@ def stride(answer: Any) -> Mistakes:
     if step != int(step) or step < 1:
         raise Wrong(f"A stride is a whole number of hours, not {quote(answer)}")
     yield step < 5, "That leaves out too little: choose a stride of at least 5."
+    yield step > WEEK, "A stride of more than a week skips whole weeks: choose a shorter one."
     starts = {hour * int(step) % WEEK for hour in range(WEEK)}
     yield (
         len({start % DAY for start in starts}) == 1,

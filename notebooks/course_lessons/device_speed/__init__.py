@@ -1,1 +1,1 @@
-"""Scenery of lesson 6: pictures of timings, busy neighbours, and published curves."""
+"""Pictures of timings, busy neighbours, published curves and exercises of lesson 6."""

@@ -8,7 +8,7 @@ from torch import nn
 
 from course_lessons.data.drawn_images import draw_shapes
 from course_lessons.data.models import ImageCNN
-from course_lessons.plain_training import fast_adam
+from course_lessons.fast_adam import fast_adam
 from course_tools.compare.workloads import DTYPES, ELEMENTWISE, PRODUCT, Call, Workload
 from course_utils.devices import Device
 from course_utils.transfers import to_device

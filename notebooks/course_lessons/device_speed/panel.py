@@ -133,6 +133,9 @@ class SpeedLab:
             self._lock(False)
 
     async def _measure_each(self, sizes: Sequence[int]) -> None:
+        if not sizes or not self.devices.value:
+            self._say("Choose at least one device and one size.")
+            return
         for done, size in enumerate(sizes):
             if self._stopped:
                 self._say(f"Stopped after {done} of {len(sizes)} sizes.")

@@ -4,11 +4,12 @@ import ast
 import html
 import inspect
 import re
+import sysconfig
 import textwrap
 import traceback
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from course_lessons.exercises.read_answer import Wrong, expect_function, quote
@@ -29,7 +30,7 @@ SIGNS = {
     "not tried": ("…", OPEN),
     "hint": ("?", HINT),
 }
-LESSONS = str(Path(__file__).parents[1])
+LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"), "<frozen ")
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,13 @@ def _describe(error: BaseException) -> str:
     """Return what an error is, and from which line of the student's it came."""
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if not frame.f_code.co_filename.startswith(LESSONS):
+        if _is_the_students(frame):
             where = f" in line {line} of {frame.f_code.co_name}"
             break
     return f"{type(error).__name__}{where}: {quote(error)}"
+
+
+def _is_the_students(frame: FrameType) -> bool:
+    """Say whether a frame runs code of a notebook or file that belongs to no package."""
+    of_the_course = frame.f_globals.get("__name__", "").startswith("course_")
+    return not of_the_course and not any(folder in frame.f_code.co_filename for folder in LIBRARIES)

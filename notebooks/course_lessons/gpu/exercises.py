@@ -1,7 +1,6 @@
 """The exercises of lesson 2: a loop that keeps a GPU waiting, and a network that does not move."""
 
 import copy
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lessons.exercises.frame import Mistakes, exercise
+from course_lessons.exercises.graphs import Graphs
 from course_lessons.exercises.read_answer import Wrong, expect, number_of, quote, same
 from course_tools.rehearsal import Report, rehearse
 from course_utils.transfers import to_device
@@ -17,42 +17,6 @@ BATCHES = 4
 BLOCKING = "copy to the GPU"  # what a rehearsal calls a copy that the host waits for
 # What PyTorch says when tensors are on several devices, or of several devices' types.
 WRONG_DEVICE = ("device", "should be the same")
-
-
-class _Remember(torch.autograd.Function):
-    """Hold an object for as long as the graph of a batch is alive."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, held: object) -> Tensor:
-        ctx.held = held
-        return scores.view_as(scores)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0], None
-
-
-class _Graphs:
-    """The graphs of the batches: how many were alive at most when the next batch began."""
-
-    def __init__(self) -> None:
-        self.most_alive = 0
-        self._made: list[weakref.ref] = []
-
-    def watch(self, network: nn.Module) -> None:
-        """Count from now on, at each call of the network."""
-
-        def begin(module: nn.Module, inputs: Any) -> None:
-            alive = sum(each() is not None for each in self._made)
-            self.most_alive = max(self.most_alive, alive)
-
-        def end(module: nn.Module, inputs: Any, scores: Tensor) -> Tensor:
-            held = type("Batch", (), {})()
-            self._made.append(weakref.ref(held))
-            return _Remember.apply(scores, held)
-
-        network.register_forward_pre_hook(begin)
-        network.register_forward_hook(end)
 
 
 def _names(function: Any) -> tuple[str, ...]:
@@ -110,11 +74,10 @@ def _train_plainly() -> tuple[float, nn.Module]:
 )
 def busy(answer: Any) -> Mistakes:
     """Repair my_epoch: remove four mistakes that keep a GPU waiting, and return the mean loss."""
-    graphs = _Graphs()
     with rehearse("cuda", hide_real=True) as rehearsal:
         network, batches, optimizer = _small_training("cuda")
         pinned = [(pixels.pin_memory(), labels.pin_memory()) for pixels, labels in batches]
-        graphs.watch(network)
+        alive = Graphs().watch_calls(network)
         before = rehearsal.report
         try:
             returned = answer(network, pinned, optimizer, torch.device("cuda"))
@@ -158,7 +121,7 @@ def busy(answer: Any) -> Mistakes:
         "`loss.detach()` and read the sum once.",
     )
     yield (
-        graphs.most_alive > 1,
+        max(alive, default=0) > 1,
         "The sum of the losses keeps the graph of every batch alive, and the memory of the card "
         "fills. Add `loss.detach()`.",
     )
@@ -208,6 +171,7 @@ def moves(answer: Any) -> Mistakes:
     network, example, loss = (*answer, _sum_of)[:3]
     expect(network, nn.Module, "the network, an nn.Module")
     expect(example, Tensor | tuple | list | dict, "the example, a tensor or several")
+    is_mine = type(network).__name__ == "Mine"
     moved = copy.deepcopy(network, _results_kept_in(network))
     try:
         with rehearse("cuda", hide_real=True):
@@ -216,14 +180,15 @@ def moves(answer: Any) -> Mistakes:
             total = loss(_call(moved, given))
             if total.requires_grad:
                 total.backward()
-            repeated = bool(_sum_of(_call(moved, given)) == _sum_of(_call(moved, given)))
+            again = [_sum_of(_call(moved, given)) for _ in range(2 if is_mine else 0)]
+            repeated = is_mine and bool(again[0] == again[1])
     except (RuntimeError, TypeError) as error:
         if not _is_about_devices(error):
             raise
         yield from _left_behind(moved)
         notes = " ".join(getattr(error, "__notes__", ()))
         raise Wrong(f"A tensor is on the CPU: {quote(error)} {notes}".strip()) from None
-    if type(network).__name__ == "Mine" and hasattr(network, "mean"):
+    if is_mine and hasattr(network, "mean"):
         yield (
             isinstance(network.mean, nn.Parameter),
             "`mean` moves now, but an optimizer would train it: make it a buffer.",
@@ -249,7 +214,13 @@ def _call(network: nn.Module, example: Any) -> Any:
 
 def _sum_of(output: Any) -> Tensor:
     """Return a sum of everything in an output that can have gradients."""
-    return torch.stack([tensor.sum() for tensor in _tensors(output)]).sum()
+    sums = [tensor.sum() for tensor in _tensors(output)]
+    if not sums:
+        raise Wrong(
+            f"The network returns no floating-point numbers, but {quote(output)}. Give a function "
+            "that computes your loss from it as the third part."
+        )
+    return torch.stack(sums).sum()
 
 
 def _tensors(part: Any) -> Iterator[Tensor]:

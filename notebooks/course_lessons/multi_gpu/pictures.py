@@ -4,11 +4,11 @@ from matplotlib.patches import Rectangle
 
 from course_lessons.diagrams import DARK, draw_arrow, draw_box, draw_canvas
 from course_lessons.evidence.published import published
-from course_tools.figures import BLUE, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
+from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
 
 FORMATS = {"fp16": "16 bits\n(mixed precision)", "tf32": "TF32"}
 RANKS = 4
-COLORS = (BLUE, SKY, "#009E73", "#CC79A7")  # Okabe and Ito's, one for each rank
+COLORS = (BLUE, SKY, GREEN, "#CC79A7")  # Okabe and Ito's, one for each rank
 MOMENTS = {
     "own gradients": "each rank has\nits own gradients",
     "reduce-scatter": "reduce-scatter:\neach has one sum",

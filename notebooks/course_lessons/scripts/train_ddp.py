@@ -1,7 +1,6 @@
 """Train a network on small images: one process per GPU, or several processes on the CPU.
 
-Start or continue it with: torchrun --standalone --nproc-per-node 2 train_ddp.py --resume
-"""
+Start or continue it: torchrun --standalone --nproc-per-node 2 train_ddp.py --resume"""
 
 import argparse
 import os

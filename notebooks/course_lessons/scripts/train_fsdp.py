@@ -1,7 +1,6 @@
 """Train a network on small images: each process holds a part of the network.
 
-Start or continue it with: torchrun --standalone --nproc-per-node 2 train_fsdp.py --resume
-"""
+Start or continue it: torchrun --standalone --nproc-per-node 2 train_fsdp.py --resume"""
 
 import argparse
 import math

@@ -102,7 +102,8 @@ class Training(pl.LightningModule):
         self.log("valid_loss", compute_loss(outputs, targets), **how)
         means = torch.as_tensor(measure(outputs, targets), device=self.device)
         if means.numel() not in (1, count):
-            raise ValueError(f"measure gives numbers of shape {list(means.shape)}, not a mean")
+            shape = list(means.shape)
+            raise ValueError(f"measure gives numbers of shape {shape}, not a mean")
         self.log("measure", means.float().mean(), **how)
 
 
@@ -182,7 +183,7 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
                 return state  # what ddp_spawn's ranks hand back
             if "pytorch-lightning_version" not in state:
                 raise ValueError("no version of Lightning")
-            Training().load_state_dict(state["state_dict"])  # fails if the network was edited
+            Training().load_state_dict(state["state_dict"])  # fails with another network
             return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of Lightning ({error!r:.80})"

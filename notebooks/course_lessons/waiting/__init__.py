@@ -1,1 +1,1 @@
-"""Scenery of lesson 7: photographs that load slowly, and what torch.compile gained."""
+"""Photographs that load slowly, what torch.compile gained, and exercises of lesson 7."""

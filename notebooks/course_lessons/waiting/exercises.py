@@ -1,30 +1,17 @@
 """The exercises of lesson 7: a loop that reads its loss too often, and your own loop."""
 
-import weakref
 from typing import Any
 
 import torch
 
 from course_lessons.exercises.frame import Mistakes, exercise
+from course_lessons.exercises.graphs import Graphs
 from course_lessons.exercises.read_answer import expect, number_of
 from course_lessons.exercises.torch_calls import READS, TorchCalls
 from course_tools.timeline.bottleneck import ON_DEVICE, PARTS, WORTH_FIRST, Bottleneck
 
 BATCHES = 20
 KEPT = 2  # graphs that an answer may hold at a time: a name can still stand for the last loss
-
-
-class _Graph:
-    """Stands for what a graph holds of the memory."""
-
-
-class _Loss(torch.autograd.Function):
-    """A loss whose graph can be watched."""
-
-    @staticmethod
-    def forward(ctx: Any, value: torch.Tensor, graph: _Graph) -> torch.Tensor:
-        ctx.graph = graph
-        return value.clone()
 
 
 @exercise(
@@ -46,15 +33,12 @@ def read_once(answer: Any) -> Mistakes:
     """
     losses = torch.linspace(2, 1, BATCHES)
     taken: list[int] = []
-    graphs: weakref.WeakSet[_Graph] = weakref.WeakSet()
-    kept: list[int] = []
+    graphs, kept = Graphs(), []
 
     def step(batch: int) -> torch.Tensor:
         kept.append(len(graphs))
         taken.append(batch)
-        graph = _Graph()
-        graphs.add(graph)
-        return _Loss.apply(losses[batch].clone().requires_grad_(), graph)
+        return graphs.watch(losses[batch].clone().requires_grad_())
 
     with TorchCalls() as calls:
         said = answer(step, list(range(BATCHES)))

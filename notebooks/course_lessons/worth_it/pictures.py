@@ -56,7 +56,7 @@ def draw_held_out(
         uncounted: how many more were published, of networks that were not counted.
         share: of the estimates that the band holds.
     """
-    factor, worst = error_factor(pairs, share), error_factor(pairs, 1)
+    factor, worst = factor_around(pairs, share), factor_around(pairs, 1)
     title = f"{share:.0%} of {len(pairs):,} estimates: within {factor:.2f} times"
     published_label = f"published for the {label_text(device, 20)}, ms per sample (logarithmic)"
     axes = lecture_axes(title, published_label, "estimated, ms (log.)")
@@ -75,7 +75,7 @@ def draw_held_out(
     return picture(axes, alt, colors=16)
 
 
-def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
+def factor_around(pairs: Sequence[tuple[float, float]], share: float) -> float:
     """Return the factor, up or down, that holds `share` (0 to 1) of the estimates.
 
     Each pair is (truth, estimate).

@@ -11,6 +11,8 @@ def test_the_title_names_the_largest_batch_that_costs_hardly_more_and_says_how_m
     alt = draw_batches(times_s).alt
     assert alt.startswith("16 windows take 1.2 times as long as 1: a step takes 1 ms for 1 window")
     assert "64 ms for 4,096" in alt
+    growing = {batch: batch**0.34 / 1e3 for batch in BATCHES}
+    assert draw_batches(growing).alt.startswith("4 windows take 1.6 times as long as 1: ")
 
 
 def test_a_forecast_says_how_far_off_it_is(monkeypatch):

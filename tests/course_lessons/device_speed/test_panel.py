@@ -54,6 +54,13 @@ def click_run(panel):
     return asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("control", ["sizes", "devices"])
+def test_a_click_with_nothing_chosen_says_so(shown, control):
+    panel = lab()
+    getattr(panel, control).value = ()
+    assert "Choose at least one" in click_run(panel).status.value
+
+
 def test_a_click_moves_the_bar_to_its_end(shown):
     panel = click_run(lab())
     assert (panel.progress.value, panel.progress.max) == (3, 3) and "Done." in panel.status.value

@@ -20,6 +20,7 @@ from course_lessons.exercises.read_answer import (
     quote,
     same,
 )
+from course_lessons.gpu.exercises import moves
 
 
 @exercise(
@@ -82,6 +83,11 @@ def test_an_error_is_a_verdict_and_what_was_solved_once_stays_solved():
     assert product.solved
     assert verdicts[4].message == "True. Now multiply matrices."
     assert "Your answer raised ZeroDivisionError" in verdicts[3].message
+
+
+def test_only_a_line_of_the_students_is_named():
+    message = moves.check((torch.nn.Linear(8, 3), torch.ones(2, 9))).message
+    assert message.startswith("Your answer raised RuntimeError: mat1 and mat2 shapes")
 
 
 @pytest.mark.parametrize(
@@ -149,8 +155,8 @@ def test_the_first_mistake_that_was_made_is_the_verdict():
 
 
 def test_an_error_names_the_line_of_the_answer_that_raised_it(monkeypatch):
-    # as if the checker of this file were a lesson's
-    monkeypatch.setattr(frame, "LESSONS", (frame.LESSONS, __file__))
+    # as if the checker of this file were a library's
+    monkeypatch.setattr(frame, "LIBRARIES", (*frame.LIBRARIES, __file__))
     names = defined_in("def my_first(numbers):\n    a = 1\n    return a / 0", "<a third cell>")
     verdict = first.check(names["my_first"])
     assert verdict.message == (

@@ -63,6 +63,7 @@ def test_each_command_has_an_example_that_runs(command, capsys):
         (["serve", "bert-base-uncased"], "writes no answers"),
         (["resnet50d", "--precision", "fp32"], "16 bits"),
         (["resnet50d", "--devices", "RTX4091"], "RTX 4090"),
+        (["torch.nn:Identity", "--input", "8"], "is trained. Pass --inference."),
         (["no_such_module:net"], "no_such_module"),
         (["torch.nn:Linear"], "missing a required argument: 'in_features'"),
         (["builtins:dict"], "not a torch.nn.Module"),

@@ -1,5 +1,6 @@
 """The command that rehearses a script."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ print("trained on", rows.device)
 def rehearsed(folder, *words):
     (folder / "train.py").write_text(SCRIPT, encoding="utf-8")
     command = [sys.executable, "-m", "course_tools.rehearsal", "--hide-real", *words]
-    variables = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    variables = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'notebooks'}", "PATH": ""}
     how = {"cwd": folder, "env": variables, "capture_output": True, "text": True}
     return subprocess.run(command, **how)
 

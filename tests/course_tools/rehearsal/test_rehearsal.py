@@ -107,7 +107,10 @@ def test_darts_trains_to_the_cpus_weights_and_forecasts(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_trainer_of_transformers_trains_to_the_cpus_weights(tmp_path, transformers):
+def test_the_trainer_of_transformers_trains_to_the_cpus_weights(
+    tmp_path, monkeypatch, transformers
+):
+    monkeypatch.setenv("USE_TORCH_XLA", "0")  # Accelerate prefers it to the CPU
     pytest.importorskip("accelerate")
     config = transformers.BertConfig(
         vocab_size=50,

@@ -176,6 +176,15 @@ def fail_result_into_a_scalar_of_the_cpu(device):
     torch.sum(torch.ones(3, device=device), dim=0, out=torch.tensor(0.0))
 
 
+def fail_product_of_whole_numbers(device):
+    rows = torch.ones(2, 2, dtype=torch.long, device=device)
+    rows @ rows
+
+
+def fail_histogram(device):
+    torch.histogram(torch.ones(5, device=device), 3)
+
+
 def fail_condition(device):
     rows, left = torch.ones(3, device=device), torch.ones(3)
     torch.cond(rows.sum() > 0, lambda rows: rows + left, lambda rows: rows, (rows,))
@@ -223,6 +232,8 @@ REFUSED = {
     fail_memory_of_another: 'Attempted to set the storage of a tensor on device "cuda:0" to a '
     'storage on different device "cpu"',
     fail_result_into_a_scalar_of_the_cpu: f"{LEFT}|Expected out tensor to have device cuda:0",
+    fail_product_of_whole_numbers: "\"addmm_cuda\" not implemented for 'Long'",
+    fail_histogram: "Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA' backend",
     # On a real card these two are traced first, with fake tensors and their words.
     fail_condition: "two (different )?devices|captured completely",
     fail_flex_attention: "two (different )?devices",
@@ -722,6 +733,15 @@ def test_a_worker_that_touches_the_gpu_fails_as_after_a_fork():
         loader = torch.utils.data.DataLoader(Cards(), num_workers=1, multiprocessing_context="fork")
         with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
             next(iter(loader))
+
+
+def test_a_tensor_that_is_sent_to_another_process_stays_on_its_gpu():
+    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    with rehearse(gpus=2) as rehearsal:
+        queue.put([torch.ones(2, device="cuda:1").share_memory_(), torch.ones(2)])
+        one, other = queue.get()
+        assert rehearsal.report.copies == ()
+        assert (one * 2).device == torch.device("cuda:1") and other.device.type == "cpu"
 
 
 def test_two_gpus_are_two_devices():

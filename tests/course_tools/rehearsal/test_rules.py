@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from every_operation import Tried, operations, try_operation
+from every_operation import Tried, call, moved, operations, try_operation
 
-from course_tools.rehearsal.rules import on_gpu
+from course_tools.rehearsal import rehearse
+from course_tools.rehearsal.rules import NO_KERNEL, on_gpu
 
 #: differences from FakeTensorMode, and from the CPU's values, with the reason
 REASONS = {
@@ -87,3 +88,39 @@ def test_the_operations_that_compare_devices_are_those_that_the_cuda_library_nam
             if takes and checks and not name.startswith(OTHER_NAMES):
                 ours.add(method)
     assert len(ours) > 400 and ours <= named
+
+
+#: what products and pooling are called in the data base
+WHOLE_NUMBERS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "vdot", "matmul", "inner")
+WHOLE_NUMBERS += ("nn.functional.linear", "nn.functional.max_pool2d")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cuda_lacks_the_whole_numbers_that_the_data_base_says_it_lacks():
+    refused = 0
+    for operation in operations():
+        lacking = operation.dtypes - operation.dtypesIfCUDA
+        for dtype in lacking if operation.name in WHOLE_NUMBERS else ():
+            if dtype.is_floating_point:
+                continue  # asked of the card that is here
+            sample = next(iter(operation.sample_inputs("cpu", dtype, requires_grad=False)))
+            given = (sample.input, *sample.args), sample.kwargs
+            with rehearse(), pytest.raises(NotImplementedError, match="not implemented for"):
+                call(operation, moved(given))
+            refused += 1
+    assert refused > 50
+
+
+def test_operations_without_a_kernel_of_cuda_are_so_for_pytorchs_dispatcher():
+    if not torch.backends.cuda.is_built():
+        pytest.skip("this PyTorch has no kernels of CUDA")
+    has = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    every = torch._C._dispatch_get_all_op_names()
+    # Those with a result to write into call the others.
+    named = [
+        each
+        for each in every
+        if NO_KERNEL.fullmatch(each.partition(".")[0]) and not each.endswith(("out", "_out"))
+    ]
+    assert "aten::histogram.bin_ct" in named and "quantized::linear_dynamic" in named
+    assert [each for each in named if has(each, "CUDA")] == []

@@ -75,10 +75,13 @@ def test_where_ddp_cannot_use_the_gpu_auto_trains_on_the_cpu_and_says_so(
     assert kind in said and "CPU" in said and said.count("\n") == 1
 
 
-def test_a_device_that_was_forced_is_not_replaced_by_the_cpu(torch_answers, monkeypatch):
-    torch_answers(other="mps")
-    monkeypatch.setenv("COURSE_DEVICE", "mps")
-    with pytest.raises(LaunchError, match="mps"):
+@pytest.mark.parametrize(
+    ("machine", "forced"), [({"other": "mps"}, "mps"), ({"cuda": 2}, "cuda:1")]
+)
+def test_a_device_that_was_forced_is_not_replaced(torch_answers, monkeypatch, machine, forced):
+    torch_answers(**machine)
+    monkeypatch.setenv("COURSE_DEVICE", forced)
+    with pytest.raises(LaunchError, match=f"{forced}.* unset it"):
         child.choose_accelerator(request_for())
 
 
@@ -143,12 +146,15 @@ def test_an_error_of_the_users_file_is_not_a_refusal_of_its_name(tmp_path, error
     assert type(raised.value).__name__ == error
 
 
-def test_each_new_run_keeps_the_checkpoint_of_every_earlier_one(tmp_path):
-    request = Request("json:loads", out=str(tmp_path))
-    for content in "abc":
-        request.checkpoint.write_text(content)
-        child.keep_checkpoint(request)
-    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["a", "b", "c"]
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_training_that_is_refused_changes_no_file(tmp_path, monkeypatch, capsys, resume):
+    if not resume:
+        (tmp_path / "last.ckpt").touch()
+    monkeypatch.setattr(child, "check_checkpoint", lambda _: None)
+    request = Request("json:nothing", accelerator="cpu", out=str(tmp_path), resume=resume)
+    assert child.try_to_train(request) == ("json defines no function 'nothing'.", True)
+    assert os.listdir(tmp_path) == ["last.ckpt"][resume:]
+    assert resume == (f"no checkpoint in {tmp_path}, so" in capsys.readouterr().out)
 
 
 def test_the_end_of_the_launcher_is_the_end_of_the_whole_group(monkeypatch):

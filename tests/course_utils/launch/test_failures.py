@@ -78,17 +78,17 @@ def test_the_cause_is_the_type_and_the_first_meaningful_line(function, start):
     assert re.match(start, cause_of(traceback_of(function)))
 
 
-@pytest.mark.parametrize("end", ["exited unexpectedly", "is killed by signal: Killed."])
-def test_a_loaders_worker_that_ended_names_memory(end):
-    text = (
-        f"Traceback (most recent call last):\n  File\nRuntimeError: DataLoader worker (pid 5) {end}"
-    )
-    assert "memory has run out" in cause_of(text) and "/dev/shm" in cause_of(text)
-
-
-def test_a_lost_connection_is_called_a_consequence():
-    text = "Traceback (most recent call last):\n  File\nRuntimeError: Connection closed by peer"
-    assert "Another rank had ended before" in cause_of(text)
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("DataLoader worker (pid 5) exited unexpectedly", "memory has run out.*/dev/shm"),
+        ("DataLoader worker (pid 5) is killed by signal: Killed.", "memory has run out.*/dev/shm"),
+        ("Connection closed by peer", "Another rank had ended before"),
+    ],
+)
+def test_what_often_stands_behind_an_error_is_said(error, words):
+    text = f"Traceback (most recent call last):\n  File\nRuntimeError: {error}"
+    assert re.search(words, cause_of(text))
 
 
 class Net(torch.nn.Module):

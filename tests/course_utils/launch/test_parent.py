@@ -61,6 +61,13 @@ def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, 
     assert (tmp_path / name).read_text() == content
 
 
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_folder_or_a_pipe_in_place_of_the_result_is_refused(tmp_path, make):
+    make(tmp_path / "result.json")
+    with pytest.raises(LaunchError, match=r"result\.json that the launcher did not write"):
+        run_lesson(TRAINING, out=tmp_path)
+
+
 @pytest.mark.parametrize("name", ["result.json", "last.ckpt"])
 @pytest.mark.parametrize(("mode", "refused"), [(0o1777, True), (0o777, False)])
 def test_a_file_that_only_its_owner_can_replace_is_refused(

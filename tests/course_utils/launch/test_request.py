@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils import LaunchError
+from course_utils import LaunchError, run_lesson
 from course_utils.launch.request import Request
 
 TRAINING = "json:loads"
@@ -14,6 +14,16 @@ def test_a_tilde_is_the_home_of_the_user(monkeypatch, tmp_path):
     request = Request("~/mine.py:make", out="~/runs")
     assert request.checkpoint == tmp_path / "runs" / "last.ckpt"
     assert request.training == f"{tmp_path}/mine.py:make"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"training": len}, "write 'path/to/file.py:function'")]
+    + [({"out": out}, "out must be the name of a folder") for out in (None, "", 3, b"runs")],
+)
+def test_what_is_no_name_is_refused(arguments, words):
+    with pytest.raises(LaunchError, match=words):
+        run_lesson(**{"training": TRAINING} | arguments)
 
 
 def test_every_strategy_of_ddp_that_lightning_advises_is_taken():

@@ -17,7 +17,8 @@ WRONG = {
         ("my_script = guarded", "cannot be found"),
         ("my_script = moved", "starts children"),
         ("my_script = guarded.replace('spawn', 'fork')", "does not survive"),
-        ("my_script = 'print(1)'", "when it is only imported"),
+        ("my_script = 'print(\"rank 0 of 2\")'", "when it is only imported"),
+        ("my_script = 'print(1)'", "should print a line"),
         ("my_script = ''", "should print a line"),
     ],
     "places": [
@@ -36,6 +37,8 @@ RIGHT = {
         "f'{outside}\\n\\n\\ndef start')",
         "my_script = guarded.replace(function, '').replace('def start', "
         "f'{outside}\\n\\n\\ndef start').replace('spawn', 'forkserver')",
+        "my_script = 'print(\"starting\")\\n' + guarded.replace(function, '').replace("
+        "'def start', f'{outside}\\n\\n\\ndef start')",
     ],
     "places": ["my_numbers = [3 * 4, 1536 / 12, 6 - 4]"],
 }

@@ -26,6 +26,7 @@ WRONG = {
         ("my_stride = 7", "24 of the 168"),
         ("my_stride = 10", "84 of the 168"),
         ("my_stride = 5.5", "whole number"),
+        ("my_stride = 1009", "more than a week"),
     ],
 }
 

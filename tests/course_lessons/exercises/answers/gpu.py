@@ -120,6 +120,7 @@ RIGHT = {
     "moves": [
         MINE.format(mean=BUFFER, noise=THERE),
         "my_network = [nn.LSTM(8, 4), torch.ones(5, 2, 8)]",
+        "my_network = nn.Flatten(), torch.arange(3)[None], lambda out: out.float().sum()",
         READING,
         POSITIONS.format(device=", device=words.device"),
         OPERATION.format(
@@ -167,6 +168,7 @@ WRONG = {
             ),
             "A tensor is on the CPU",
         ),
+        ("my_network = nn.Flatten(), torch.arange(3)[None]", "as the third part"),
         ("my_network = nn.Linear(3, 1)", "a network and an example of its input"),
         ("my_network = nn.Linear(3, 1), 'ones'", "the example, a tensor or several"),
     ],
