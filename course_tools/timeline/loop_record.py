@@ -123,6 +123,8 @@ def record_of(trace: Trace) -> LoopRecord:
     if len(steps) > 1 and not any(_begins_in(event, steps[-1]) for event in events):
         steps = steps[:-1]  # what lies between the last `profiler.step()` and `profiler.stop()`
     start, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
+    if end <= start:
+        raise ValueError("the steps in the trace took no time: record at least one whole step.")
     inside = [event for event in events if event["ts"] < end and event["ts"] + event["dur"] > start]
     fetches = [event for event in inside if event["name"].startswith(LOADER)]
     on_cpu = not any(work_of(event) or event["cat"] in DRIVER for event in events)

@@ -19,6 +19,12 @@ def test_a_trace_without_steps_is_an_error_that_says_how_to_mark_them():
         bottleneck_of({"traceEvents": []})
 
 
+def test_a_trace_whose_only_step_took_no_time_is_refused():
+    step = event("ProfilerStep#1", 1, 0, "user_annotation")
+    with pytest.raises(ValueError, match="record at least one whole step"):
+        bottleneck_of({"traceEvents": [step]})
+
+
 def test_a_recording_that_ends_in_the_middle_of_its_steps_counts_the_whole_ones():
     steps = schedule(wait=2, warmup=1, active=5, repeat=1)
     with profile(schedule=steps, acc_events=True) as profiler:
