@@ -14,7 +14,7 @@ _HOMES = {
     "to_device": "transfers",
     "Timing": "timing",
     "time_call": "timing",
-    "run_lesson": "launch.parent",
+    "run_training": "launch.parent",
     "LaunchError": "launch.request",
     "RunError": "launch.parent",
 }

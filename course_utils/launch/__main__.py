@@ -7,7 +7,7 @@ import sys
 from dataclasses import MISSING, fields
 from typing import NoReturn
 
-from course_utils.launch.parent import RunError, run_lesson
+from course_utils.launch.parent import RunError, run_training
 from course_utils.launch.request import LaunchError, Request
 from course_utils.show_result import show_result
 
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        show_result(run_lesson(**options))
+        show_result(run_training(**options))
     except LaunchError as error:
         print(f"launch: {error}", file=sys.stderr)
         return 2

@@ -27,7 +27,7 @@ class RunError(RuntimeError):
     """A training that failed after it had started: a rank raised an error or was killed."""
 
 
-def run_lesson(
+def run_training(
     training: str,
     *,
     strategy: str = Request.strategy,
@@ -65,7 +65,7 @@ def run_lesson(
 
     Ctrl-C, or the kernel's stop button, ends every process of the run.
 
-    >>> result = run_lesson("my_training.py:make", accelerator="cpu", epochs=1, out="runs/example")
+    >>> result = run_training("my_training.py:make", accelerator="cpu", epochs=1, out="runs/one")
     training my_training.py:make with 1 rank on cpu
     epoch 1/1: train_loss ...
     >>> result.ranks, len(result.losses)

@@ -22,7 +22,7 @@ class LaunchError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """A training and how to launch it: the arguments of `run_lesson`, and their defaults.
+    """A training and how to launch it: the arguments of `run_training`, and their defaults.
 
     Raises:
         LaunchError: a value makes no sense on any machine, or there is no such file.

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import torch
 
-from course_utils import RunError, run_lesson
+from course_utils import RunError, run_training
 
 ENDED_S = 90  # patience, not a promise: a busy machine takes its time
 TRAININGS = """
@@ -160,7 +160,7 @@ def epochs_in(out):
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
-        run_lesson(f"{own}:faulty", strategy="ddp", count=2, accelerator="cpu", epochs=3, out=out)
+        run_training(f"{own}:faulty", strategy="ddp", count=2, accelerator="cpu", epochs=3, out=out)
     printed = capsys.readouterr().out
     assert 'raise ValueError("the data of rank 1 are broken")' in printed
     assert "leaked" not in printed
@@ -178,9 +178,9 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
     done = epochs_in(tmp_path / "out")
     assert done >= 2
     how = {"epochs": done + 1, "count": 2, "accelerator": "cpu"}
-    resumed = run_lesson(f"{own}:slow", strategy="ddp", out=tmp_path / "out", resume=True, **how)
+    resumed = run_training(f"{own}:slow", strategy="ddp", out=tmp_path / "out", resume=True, **how)
     capsys.readouterr()
-    whole = run_lesson(
+    whole = run_training(
         "course_lessons.sample_training:air_rnn",
         strategy="ddp_spawn",
         out=tmp_path / "whole",
@@ -235,9 +235,9 @@ def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
     mark = uuid.uuid4().hex
     monkeypatch.setenv("FAMILY", mark)
     how = {"accelerator": "cpu", "count": 1}
-    whole = run_lesson(f"{own}:drawing", strategy="ddp", epochs=3, out=tmp_path / "whole", **how)
-    run_lesson(f"{own}:drawing", epochs=1, out=tmp_path / "out", **how)
-    resumed = run_lesson(f"{own}:drawing", epochs=3, out=tmp_path / "out", resume=True, **how)
+    whole = run_training(f"{own}:drawing", strategy="ddp", epochs=3, out=tmp_path / "whole", **how)
+    run_training(f"{own}:drawing", epochs=1, out=tmp_path / "out", **how)
+    resumed = run_training(f"{own}:drawing", epochs=3, out=tmp_path / "out", resume=True, **how)
     assert resumed.losses == whole.losses
     assert len(set(whole.losses)) == 3  # each epoch draws numbers of its own
     assert family(mark) == []  # the lesson has left a process

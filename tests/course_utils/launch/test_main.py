@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from course_utils import LaunchError, RunError, run_lesson
+from course_utils import LaunchError, RunError, run_training
 from course_utils.launch import child
 from course_utils.launch.__main__ import EXAMPLES, build_parser, main
 from course_utils.launch.request import Request
@@ -42,14 +42,14 @@ def test_nonsense_ends_with_status_2_and_one_sentence(options, words, capsys, tm
 def test_a_notebook_reads_of_its_arguments_and_not_of_options_of_a_command():
     for name, wrong in {"out": "", "count": True}.items():
         with pytest.raises(LaunchError, match=f"^{name} must") as refused:
-            run_lesson(TRAINING, **{name: wrong})
+            run_training(TRAINING, **{name: wrong})
         assert "--" not in str(refused.value)
 
 
 def test_the_command_and_the_function_have_the_same_defaults():
     parsed = build_parser().parse_args(["--training", TRAINING])
     assert Request(**vars(parsed)) == Request(TRAINING)
-    assert vars(parsed).items() >= run_lesson.__kwdefaults__.items()
+    assert vars(parsed).items() >= run_training.__kwdefaults__.items()
 
 
 def test_the_examples_of_the_help_are_accepted_on_a_mac(monkeypatch, tmp_path):
@@ -75,7 +75,7 @@ def test_each_kind_of_end_has_its_status_and_no_traceback(error, status, monkeyp
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("course_utils.launch.__main__.run_lesson", lambda **_: fail())
+    monkeypatch.setattr("course_utils.launch.__main__.run_training", lambda **_: fail())
     monkeypatch.setattr(os, "dup2", lambda *_: None)
     assert main(["--training", TRAINING]) == status
     assert "Traceback" not in capfd.readouterr().err

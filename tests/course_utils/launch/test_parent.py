@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from start_python import python
 
-from course_utils import LaunchError, RunError, run_lesson
+from course_utils import LaunchError, RunError, run_training
 from course_utils.launch import parent
 from course_utils.launch.result import RunResult
 
@@ -19,7 +19,7 @@ TRAINING = "json:loads"  # a function that is there; none of these tests runs it
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LaunchError, match="cannot be used"):
-        run_lesson(TRAINING, out=tmp_path / "file" / "out")
+        run_training(TRAINING, out=tmp_path / "file" / "out")
 
 
 def test_a_second_launch_in_a_folder_is_refused_and_names_the_first(tmp_path):
@@ -28,7 +28,7 @@ def test_a_second_launch_in_a_folder_is_refused_and_names_the_first(tmp_path):
     fcntl.flock(lock, fcntl.LOCK_EX)
     (tmp_path / "result.json").write_text("of the first")
     with pytest.raises(LaunchError, match=r"in use by the launch of first.py:make \(process 123\)"):
-        run_lesson(TRAINING, out=tmp_path)
+        run_training(TRAINING, out=tmp_path)
     os.close(lock)
     assert (tmp_path / "result.json").read_text() == "of the first"
 
@@ -46,7 +46,7 @@ def test_a_launch_that_fails_removes_what_it_wrote_and_nothing_else(tmp_path, mo
         (tmp_path / name).write_text(json.dumps(asdict(earlier)))
     monkeypatch.setattr(parent, "_follow", killed_while_saving)
     with pytest.raises(RunError, match="SIGKILL"):
-        run_lesson(TRAINING, out=tmp_path)
+        run_training(TRAINING, out=tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted([*theirs, "launch.lock"])
     assert RunResult.load(tmp_path / "result.json") == earlier
 
@@ -57,7 +57,7 @@ def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, 
     monkeypatch.setattr(parent, "_follow", killed_while_saving)
     (tmp_path / name).write_text(content)
     with pytest.raises(LaunchError, match=f"{name} that the launcher did not write.*another fold"):
-        run_lesson(TRAINING, out=tmp_path)
+        run_training(TRAINING, out=tmp_path)
     assert (tmp_path / name).read_text() == content
 
 
@@ -65,7 +65,7 @@ def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, 
 def test_a_folder_or_a_pipe_in_place_of_the_result_is_refused(tmp_path, make):
     make(tmp_path / "result.json")
     with pytest.raises(LaunchError, match=r"result\.json that the launcher did not write"):
-        run_lesson(TRAINING, out=tmp_path)
+        run_training(TRAINING, out=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["result.json", "last.ckpt"])
@@ -78,7 +78,7 @@ def test_a_file_that_only_its_owner_can_replace_is_refused(
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     monkeypatch.setattr(parent, "_follow", killed_while_saving)
     with pytest.raises(LaunchError if refused else RunError, match=r"another user|SIGKILL"):
-        run_lesson(TRAINING, out=tmp_path)
+        run_training(TRAINING, out=tmp_path)
 
 
 def test_an_error_of_the_output_is_not_taken_for_a_folder_in_use(tmp_path, monkeypatch):
@@ -87,7 +87,7 @@ def test_an_error_of_the_output_is_not_taken_for_a_folder_in_use(tmp_path, monke
 
     monkeypatch.setattr(parent, "_follow", full)
     with pytest.raises(BlockingIOError):
-        run_lesson(TRAINING, out=tmp_path)
+        run_training(TRAINING, out=tmp_path)
 
 
 def test_a_file_whose_name_is_not_utf_8_is_launched(tmp_path, monkeypatch):
@@ -95,7 +95,7 @@ def test_a_file_whose_name_is_not_utf_8_is_launched(tmp_path, monkeypatch):
     Path(path).write_text("")
     monkeypatch.setattr(parent, "_follow", killed_while_saving)
     with pytest.raises(RunError, match="SIGKILL"):
-        run_lesson(f"{path}:make", out=tmp_path)
+        run_training(f"{path}:make", out=tmp_path)
 
 
 @pytest.mark.process
@@ -120,8 +120,8 @@ def test_a_limit_of_address_space_is_named_when_the_training_cannot_start(tmp_pa
     code = f"""if True:
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
-        from course_utils import run_lesson
-        run_lesson({TRAINING!r}, out={str(tmp_path)!r})
+        from course_utils import run_training
+        run_training({TRAINING!r}, out={str(tmp_path)!r})
     """
     done = python("-c", code, fresh=True)
     assert "RunError" in done.stderr and "ulimit -v` allows a process 537 MB" in done.stderr

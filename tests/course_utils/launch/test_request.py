@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils import LaunchError, run_lesson
+from course_utils import LaunchError, run_training
 from course_utils.launch.request import Request
 
 TRAINING = "json:loads"
@@ -23,7 +23,7 @@ def test_a_tilde_is_the_home_of_the_user(monkeypatch, tmp_path):
 )
 def test_what_is_no_name_is_refused(arguments, words):
     with pytest.raises(LaunchError, match=words):
-        run_lesson(**{"training": TRAINING} | arguments)
+        run_training(**{"training": TRAINING} | arguments)
 
 
 def test_every_strategy_of_ddp_that_lightning_advises_is_taken():
