@@ -431,6 +431,8 @@ def pass_condition(device):
 
 def pass_flex_attention(device):
     rows, table = torch.ones(1, 2, 16, 8, device=device), torch.ones(16, device=device)
+    if torch.__version__ < "2.7":
+        pytest.skip("a score function's own table is a false alarm in PyTorch 2.6")
     with torch.no_grad():
         return flex_attention(rows, rows, rows, lambda score, *at: score + table[at[2]])
 
