@@ -56,12 +56,12 @@ def _first_gradients() -> Iterator[Name]:
 
 def _functions() -> Iterator[Name]:
     """Yield what lets a function of a program's own be asked where its gradients are."""
-    run = vars(torch.autograd.Function)["apply"].__func__
+    run = vars(torch.autograd.Function)["apply"]  # written in C from PyTorch 2.14 on
     run_backward = BackwardCFunction.apply
 
     def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
         homes = places(args)
-        out = run(kind, *args, **kwargs)
+        out = run.__get__(None, kind)(*args, **kwargs)
         listed = out if isinstance(out, tuple) else (out,)
         for each in listed:
             node = each.grad_fn if isinstance(each, Tensor) else None
