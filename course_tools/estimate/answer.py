@@ -122,8 +122,8 @@ class Answer:
 
     @property
     def hours(self) -> float:
-        """Hours of the whole job."""
-        return self.samples / self.samples_per_s / 3600
+        """Hours of the whole job, which takes one step at least."""
+        return max(self.samples, self.batch) / self.samples_per_s / 3600
 
     @property
     def hours_interval(self) -> tuple[float, float]:
@@ -209,9 +209,9 @@ class Answer:
 
     def _cost_of_thousand(self) -> str:
         """Return what 1,000 samples cost, in two digits, also where that is less than a cent."""
-        if self.cost is None or self.currency is None:
+        if self.price is None or self.currency is None:
             return "?"
-        each = 1000 * self.cost / self.samples
+        each = 1000 / self.samples_per_s / 3600 * self.count * self.price.per_hour
         if each == 0:
             return "free"
         if each >= CENT:

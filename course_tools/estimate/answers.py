@@ -214,11 +214,13 @@ def answer_on(
         where: the free offer that the machine belongs to, or "".
     """
     step = demand.on(machine)
+    batch = demand.batch * machine.count
+    flops = None if demand.flops is None else demand.flops * max(samples, batch) / demand.batch
     return Answer(
         machine=machine,
         precision=step.precision,
         step_s=step.seconds,
-        batch=demand.batch * machine.count,
+        batch=batch,
         samples=samples,
         price=price,
         evidence=step.evidence,
@@ -226,7 +228,7 @@ def answer_on(
         needed_bytes=step.needed_bytes,
         fits=step.fits,
         where=where,
-        flops=None if demand.flops is None else demand.flops * samples / demand.batch,
+        flops=flops,
         tokens_per_s=step.tokens_per_s,
     )
 

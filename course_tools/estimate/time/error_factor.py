@@ -58,7 +58,7 @@ def error_factor(
     host_down, host_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
     if chip.vendor != "Google" and work.kernels:
         host = known["own host" if own_host else "hosts training" if work.training else "hosts"]
-        host_down, host_up = host["factor"], host["slower"]
+        host_down, host_up = host["factor"], host.get("slower", host["factor"])
         if time.launch_s > SMALL * time.total_s:
             used.append(host)
     if time.limit == "launches" and not own_host and chip.vendor != "Google":
@@ -180,7 +180,7 @@ def kind_of(work: Work) -> str:
         moved = work.convolution.bytes_moved + work.depthwise.bytes_moved
         deep = work.depthwise.bytes_moved > 0.2 * moved
         return "depthwise convolutions" if deep else "2-D convolutions"
-    if images > 0.001 * flops:
+    if images > 0.0005 * flops:
         return "vision transformers"
     return "transformers, fused attention" if work.attention.flops else "matrix products"
 

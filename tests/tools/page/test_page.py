@@ -133,7 +133,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
         if together:
             step_s = scaling(work, chip, counts=(question["count"],)).steps_s[0]
         samples = question["samples"] * question["epochs"]
-        seconds = samples * step_s / (work.batch * question["count"])
+        seconds = max(1, samples / (work.batch * question["count"])) * step_s
         price = prices.get(chip.name)
         rows.append(
             {
@@ -787,3 +787,13 @@ def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
         text = page.evaluate("navigator.clipboard.readText()")
         exec(compile(text, "copied", "exec"), {})
         assert len(capsys.readouterr().out.splitlines()) > 2
+
+
+@pytest.mark.process
+def test_a_file_of_somebody_else_is_kept_and_a_page_of_ours_is_known(file, tmp_path):
+    build.refuse_foreign(file, build.TITLE)
+    mine = tmp_path / "mine.html"
+    mine.write_text("my work")
+    done = python(build.HERE / "build.py", mine)
+    assert done.returncode == 2 and "holds something else" in done.stderr
+    assert mine.read_text() == "my work"
