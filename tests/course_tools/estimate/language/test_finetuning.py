@@ -1,6 +1,7 @@
 """Fine-tuning: against published figures, closed forms, and a step that is followed."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -202,3 +203,82 @@ def test_it_shows_its_parts():
 def test_no_devices_are_no_answer():
     with pytest.raises(ValueError, match="devices is empty"):
         estimate_finetuning("GPT-2", devices=[])
+
+
+# 2 layers of 144 weights, a head of 44 and 108 weights elsewhere; LoRA of rank 1 beside q: 16
+TINY = LanguageModel(2, 4, 8, heads=2, kv_heads=1, vocabulary=11)
+NF4 = 4.126953125 / 8  # bytes of a weight in 4 bits
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),  # weights, gradients, optimizer, activations
+    [
+        # q's 4 inputs are kept in 16 bits, the logits of 6 tokens and 11 words in 14 bytes
+        (
+            {"method": "lora", "checkpointing": False},
+            (2 * 396 + 64, 64, 128, 2 * 6 * (136 + 2 * 4) + 924),
+        ),
+        ({"method": "lora"}, (856, 64, 128, 6 * 2 * 2 * 4 + 924)),  # while the logits are there
+        ({"method": "lora", "chunks": 2}, (856, 64, 128, 96 + 6 * 144)),  # or a block is
+        (
+            {"method": "4-bit", "optimizer": "paged8bit"},
+            (NF4 * 288 + 4 * 108 + 64, 64, 0, 2 * 96 + 924),
+        ),
+        (
+            {"method": "lora", "trained_bytes": 2, "optimizer": "adam8bit"},
+            (792 + 32, 32, 32.5, 96 + 924),
+        ),
+        ({"method": "lora", "optimizer": "sgd"}, (856, 64, 0, 1020)),
+        # the update of all 396 weights makes one more copy, which is more than what was kept
+        ({"method": "full"}, (4 * 396, 4 * 396, 12 * 396, 0)),
+        ({"method": "full", "optimizer": "fused"}, (1584, 1584, 8 * 396, 96 + 924)),
+        ({"method": "full", "in_backward": True}, (1584, 4 * 44, 8 * 396, 1020)),
+    ],
+)
+def test_the_memory_of_a_tiny_shape_is_what_one_adds_up_by_hand(asked, expected):
+    asked = {"batch": 2, "length": 3, "rank": 1, "targets": ["q"], "devices": ["T4"]} | asked
+    memory = estimate_finetuning(TINY, **asked).memory
+    found = memory.weights, memory.gradients, memory.optimizer, memory.activations
+    assert found == pytest.approx(expected)
+
+
+OF_LAYER = {"hidden": 1, "query": 10, "kv": 100, "intermediate": 1000, "kernels": 7}
+NUMBERS = {"full": OF_LAYER, "adapted": OF_LAYER | {"hidden": 2}, "kept": 0.5, "logits": 3}
+NUMBERS |= {"without_gate": 0.25, "dequantized": 10}
+FULL, LORA = 4 + 40 + 200 + 8000, 8 + 40 + 200 + 8000  # bytes that a layer moves per token
+KEPT = {"checkpointing": False}
+EXPERTS = {"experts": 4, "experts_used": 2}
+
+
+@pytest.mark.parametrize(
+    ("method", "changed", "asked", "products", "read", "moved", "update"),
+    [
+        # 32 bits: read, cast and read again; each trained number has a gradient and two moments
+        ("full", {}, {}, 4 * 288 + 3 * 44, 3 * 8 * 288 + 2 * 8 * 44, FULL, 4 * 7),
+        ("full", {}, KEPT, 3 * 288 + 3 * 44, 2 * 8 * 288 + 2 * 8 * 44, FULL / 2, 4 * 7),
+        (
+            *("full", {}, {"trained_bytes": 2, "state": 0}, 4 * 288 + 3 * 44),
+            *(3 * 2 * 288 + 2 * 2 * 44, FULL, 2 * 3),
+        ),
+        ("lora", {}, {}, 3 * 288 + 2 * 44 + 400, 3 * 2 * 288 + 2 * 2 * 44, LORA, 28),
+        ("4-bit", {}, KEPT, 2 * 288 + 2 * 44 + 300, 2 * 12 * 288 + 2 * 2 * 44, LORA / 2, 28),
+        (
+            *("lora", {"gated": False}, {}, 3 * 224 + 2 * 44 + 400),
+            *(3 * 2 * 224 + 2 * 2 * 44, LORA - 6000, 28),
+        ),
+        (
+            *("lora", EXPERTS, {}, 3 * 480 + 2 * 44 + 400),
+            *(3 * 2 * 864 + 2 * 2 * 44, LORA + 8000, 28),
+        ),
+    ],
+)
+def test_the_step_of_a_tiny_shape_is_what_one_adds_up_by_hand(
+    method, changed, asked, products, read, moved, update
+):
+    how = {"batch": 2, "length": 3, "trained": 100} | asked
+    step = finetuning_step(replace(TINY, **changed), method, NUMBERS, **how)
+    assert step.matrix.flops == 2 * 6 * products and step.matrix.bytes_moved == read
+    assert step.other.bytes_moved == 6 * (2 * moved + 11 * 3) + 100 * update
+    again, part = (0, 0.5) if asked is KEPT else (1, 1)
+    assert step.attention.flops == 2 * 6 * 3 * 2 * 4 * (3.5 + again)
+    assert step.other.kernels == 2 * 7 * part

@@ -5,10 +5,15 @@ import re
 import pytest
 
 from course_tools.estimate.chips import Chip, find_chip
-from course_tools.estimate.language.language_model import find_language_model
-from course_tools.estimate.language.serving import COMPUTER_RATE, estimate_serving
+from course_tools.estimate.language.language_model import LanguageModel, find_language_model
+from course_tools.estimate.language.serving import COMPUTER_RATE, estimate_serving, times
 
 GIB = 2**30
+
+# 2 layers of 144 weights, a head of 44, keys and values of 2 * 2 * 2 numbers per token
+TINY = LanguageModel(2, 4, 8, heads=2, kv_heads=1, vocabulary=11)
+PROGRAM = {"bandwidth_share": 0.5, "arithmetic_share": 0.25, "layer_s": 10, "host_s": 0}
+PROGRAM |= {"kv_times": 3}
 
 
 def serve(model="Llama 3.1 8B", card="A100 80GB", **asked):
@@ -63,6 +68,24 @@ def test_one_request_is_bound_by_bandwidth_and_a_long_prompt_by_arithmetic():
     base, wide, quick = card(100, 1000), card(100, 2000), card(200, 1000)
     assert wide.decode_s < 0.65 * base.decode_s and quick.decode_s > 0.95 * base.decode_s
     assert quick.prefill_s < 0.6 * base.prefill_s and wide.prefill_s > 0.95 * base.prefill_s
+
+
+@pytest.mark.parametrize(
+    ("peaks", "host_s", "expected"),
+    [
+        # 2 and 4 bytes of a weight at 500 bytes/s; 2 requests of 3 tokens, 2 more in the middle
+        ({"fp16": 1e-9}, 0, (20 + 752 / 500 + 3744 / 125, 20 + (752 + 480) / 500 + 1328 / 125)),
+        ({"fp32": 1e-9}, 0, (20 + 752 / 500 + 3744 / 50, 20 + (752 + 480) / 500 + 1328 / 50)),
+        ({"fp16": 1e-9}, 100, (200, 200)),
+        ({"fp16": 1e-9}, 18, (20 + 752 / 500 + 3744 / 125, 36)),
+    ],
+)
+def test_the_times_of_a_tiny_shape_are_what_one_adds_up_by_hand(peaks, host_s, expected):
+    shares = {"16 bits": 0.5, "fp32": 0.2}
+    chip = Chip("slow", peaks, 1e-6, 1, achieved_share=shares)
+    program = PROGRAM | {"host_s": host_s}
+    found = times(TINY, chip, program, per_weight=(2, 4), batch=2, prompt=3, generated=4)
+    assert found == pytest.approx(expected)
 
 
 def test_an_answer_takes_the_sum_of_its_tokens_each_with_the_text_so_far():
