@@ -37,12 +37,12 @@ SOLVED = [pytest.param(*each, marks=marks_of(each[1])) for each in EVERY]
 WRONG = [
     pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
-    for k, (code, message) in enumerate(lessons.answers(lesson).WRONG.get(name, []), 1)
+    for k, (code, message) in enumerate(lessons.given(lesson, name, "wrong"), 1)
 ]
 RIGHT = [
     pytest.param(lesson, name, code, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
-    for k, code in enumerate(getattr(lessons.answers(lesson), "RIGHT", {}).get(name, []), 1)
+    for k, (code, _) in enumerate(lessons.given(lesson, name, "right"), 1)
 ]
 
 

@@ -15,11 +15,11 @@ from torch import nn
 from course_tools.estimate import Chip, Job, Machine, estimate
 from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
-from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
+from course_tools.estimate.chips import all_chips, all_links, find_chip
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
-from course_tools.estimate.prices import Price, read_prices
+from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
@@ -57,8 +57,13 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
-    assert row.energy_kwh == pytest.approx(row.hours_interval[1] * 0.070)  # at most
     assert row.cost_interval[1] == pytest.approx(row.cost * row.evidence.upper)
+    assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
+    tpu = answer["v5e"]  # nobody compared it, nor is its price known
+    assert tpu.factor > 2.5 and not tpu.checked and tpu.price is None is tpu.cost
+    assert answer["a100"] is answer["A100 80GB"]
+    with pytest.raises(KeyError, match="not among the devices"):
+        answer["H100"]
 
 
 def test_a_job_and_machines_say_what_the_keywords_say(model):
@@ -76,6 +81,7 @@ def test_a_job_and_machines_say_what_the_keywords_say(model):
     assert grouped["2 x T4"].step_s == two.step_s and grouped["A100"].step_s == eight.step_s
     assert grouped["A100"].cost == pytest.approx(eight.hours * 8 * 1.5)
     assert grouped["A100"].step_s > estimate(model, X, devices=["8 x A100"]).rows[0].step_s
+    assert "Link of 8 x A100 80GB: Ethernet 10G, 1.25 GB/s" in one_line(grouped.details())
 
 
 def test_whole_numbers_and_prices_of_other_libraries_are_numbers(model):
@@ -110,11 +116,7 @@ def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
     one, eight = (estimate(model, X, devices=["A100"], count=n).rows[0] for n in (1, 8))
     parameters = sum(p.numel() for p in model.parameters())
     assert eight.needed_bytes >= one.needed_bytes + 4 * parameters
-    assert (eight.batch, eight.watts) == (8 * one.batch, 8 * one.watts)
-
-
-def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
-    assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
+    assert eight.batch == 8 * one.batch
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -123,19 +125,6 @@ def test_one_run_of_the_model_finds_what_counting_and_memory_find_alone(model, t
     asked = {"batch": 64, "precision": "fp16", "training": training}
     assert both.work == count_work(model, X, **asked)
     assert both.memory == estimate_memory(model, X, **asked)
-
-
-def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
-    assert "2026" in answer["A100 80GB"].price.source
-    assert "https://" in answer["A100 80GB"].price.source
-    assert answer["T4"].price.source == "your price"
-    assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None
-    assert answer["TPU v5e"].energy_kwh is None
-
-
-def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
-    assert answer["TPU v5e"].factor > 2.5
-    assert not answer["TPU v5e"].evidence.checked and "unchecked" in plain(answer)
 
 
 @pytest.mark.parametrize(
@@ -225,18 +214,6 @@ def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
     launches = known["launch_s"]["value"] * 1000
     # guards and the loop cost a step's seconds, compiled or not
     assert plain.launch_s - compiled.launch_s == pytest.approx(0.75 * launches)
-
-
-def test_what_hosts_need_is_a_range_of_its_own_and_wider_upwards_in_training():
-    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(180)))
-    ends = {}
-    for training in (False, True):
-        row = estimate(small, torch.empty(1, 8), devices=["A100"], training=training).rows[0]
-        assert row.limit == "launches" and not row.checked
-        ends[training] = (row.factor, row.evidence.upper)
-    # measured / estimated of published steps that launches limit: 1/1.6 to 1.6, and 0.93 to 2.1
-    assert ends[False] == pytest.approx((1.5, 1.5), rel=0.02)
-    assert ends[True] == pytest.approx((1.4, 1.9), rel=0.02)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "default", "bf16"])
@@ -381,11 +358,6 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
 def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
     row = estimate(model, X, devices=[Chip("Mine", {"fp32": 10}, 300, 8)]).rows[0]
     assert row.precision == "fp32"
-
-
-def test_a_chip_that_is_named_twice_has_one_row(model):
-    rows = estimate(model, X, devices=["A100", "a100", "A100 80GB", "T4"]).rows
-    assert [row.device for row in rows] == ["A100 80GB", "T4"]
 
 
 @pytest.mark.parametrize("precision", ["bf16", "tf32"])
@@ -594,11 +566,6 @@ def test_each_row_says_whether_it_fits():
     assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
 
 
-def test_a_model_that_does_nothing_needs_its_input_and_the_framework():
-    row = estimate(nn.Identity(), X, batch=10, training=False, devices=["T4"]).rows[0]
-    assert row.fits and row.needed_bytes > 4 * 10 * 16
-
-
 def test_a_deadline_counts_the_far_end_of_the_interval(answer):
     slow = answer["T4"]
     assert answer.cheapest(deadline_hours=slow.hours) != slow
@@ -632,12 +599,6 @@ def test_every_chip_has_a_source_and_plausible_figures():
     for chip in chips:
         assert chip.source.startswith("https://") and chip.peak(chip.at("amp")) > 1e12, chip.name
         assert not chip.link or chip.link in {link.name for link in all_links()}
-        assert all(vars(chip)[figure] is not None for figure in chip.uncertain), chip.name
-
-
-def test_every_source_that_figures_were_compared_with_is_described_and_used():
-    described = json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["checked_sources"]
-    assert {key for chip in all_chips() for key in chip.checked} == set(described)
 
 
 def test_cards_for_games_have_the_rate_of_products_accumulated_in_32_bits():
@@ -691,12 +652,6 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
         assert ratio(2, **asked) == pytest.approx(ratio(1, **asked), rel=0.02)
 
 
-def test_a_row_is_found_by_the_name_that_was_asked_for(answer):
-    assert answer["a100"] is answer["A100 80GB"] and answer["v5e"].device == "TPU v5e"
-    with pytest.raises(KeyError, match="not among the devices"):
-        answer["H100"]
-
-
 def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
     model, x = nn.Linear(16, 16).bfloat16(), X.bfloat16()
     work = estimate(model, x, devices=["T4", "A100"]).work
@@ -710,34 +665,19 @@ def test_a_model_spread_over_devices_is_the_model_itself(model):
     assert spread == one
 
 
-def test_scaling_wants_a_training_and_numbers_of_devices():
-    layer = nn.Linear(4, 4), torch.empty(1, 4)
-    with pytest.raises(ValueError, match="training"):
-        scaling(count_work(*layer, training=False), "A100")
-    for counts in ((), (1, 0), (1.0, 2)):
-        with pytest.raises(ValueError, match="positive integers"):
-            scaling(count_work(*layer), "A100", counts=counts)
-
-
-@pytest.mark.parametrize(
-    ("text", "prices"),
-    [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
-)
-def test_prices_are_read(text, prices):
-    assert read_prices(text) == prices
-
-
-@pytest.mark.parametrize("part", ["T4", "T4=", "=0.35", "T4=cheap", "T4=1=2"])
-def test_what_is_no_price_is_refused(part):
-    with pytest.raises(ValueError, match=f"^'{part}' is not a price. Write T4=0.35"):
-        read_prices(f"L4=0.7, {part}")
-
-
 @pytest.mark.parametrize("seconds", [0.5, np.float32(0.5)], ids=["Python", "NumPy"])
 def test_a_model_in_16_bits_can_be_measured_here_alone(seconds):
     model = nn.Linear(16, 8).bfloat16()
     found = estimate(model, X, devices=[], this_machine=seconds, samples=100)
     assert found.rows[0].kind == "measured" and found.rows[0].step_s == 0.5
+
+
+def test_scaling_wants_a_training_and_numbers_of_devices():
+    layer = nn.Linear(4, 4), torch.empty(1, 4)
+    with pytest.raises(ValueError, match="training"):
+        scaling(count_work(*layer, training=False), "A100")
+    with pytest.raises(ValueError, match="positive integers"):
+        scaling(count_work(*layer), "A100", counts=(1, 0))
 
 
 TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says of them
