@@ -5,9 +5,13 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
 import time
 import warnings
 import zipfile
+
+if os.path.expanduser("~") == "~":  # Lightning imports matplotlib, which asks for a home folder
+    os.environ["HOME"] = tempfile.gettempdir()
 
 import torch
 import torch.nn.functional as F
