@@ -40,13 +40,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
-def energy_text(energy_kwh: float | None) -> str:
-    """Return an energy such as "8.2 kWh"."""
-    if energy_kwh is None:
-        return "?"
-    return "less than 0.01 kWh" if energy_kwh < 0.01 else f"{number(energy_kwh)} kWh"
-
-
 def amounts(interval: tuple[float, float], currency: str) -> str:
     """Return an interval of money such as "$1.20 to $3.40"."""
     low, high = (amount_text(amount, currency) for amount in interval)

@@ -193,7 +193,7 @@ function kindOf(work) {
     const deep = work.depthwise > 0.2 * work.convolution.bytes;
     return deep ? "depthwise convolutions" : "2-D convolutions";
   }
-  if (images > 0.001 * flops) return "vision transformers";
+  if (images > 0.0005 * flops) return "vision transformers";
   return work.attention ? "transformers, fused attention" : "matrix products";
 }
 
@@ -678,6 +678,11 @@ function answersOn(question, shape, chip, batch) {
   };
 }
 
+/** Steps of the whole job, one at least. @param {Question} question @param {number} batch */
+function stepsOf(question, batch) {
+  return Math.max(1, (question.samples * question.epochs) / batch);
+}
+
 /**
  * @param {Question} question
  * @param {Chip} chip
@@ -687,7 +692,7 @@ function answersOn(question, shape, chip, batch) {
 function rowOf(question, chip, batch) {
   const { seconds, limit, checked, tokens, flops } = stepOn(question, chip, batch);
   const together = batch * question.count;
-  const steps = (question.samples * question.epochs) / together;
+  const steps = stepsOf(question, together);
   const price = priceOf(question, chip.name);
   const hourly = price === null ? null : (price * question.count) / 3600;
   const job = /** @type {[number, number, number]} */ (seconds.map((each) => each * steps));
@@ -715,7 +720,7 @@ function rowOf(question, chip, batch) {
 /** @param {Question} question @param {number} step @returns {Row} */
 function ownRow(question, step) {
   const batch = question.model === "own" ? /** @type {OwnStep} */ (question.own).batch : question.batch ?? 1;
-  const seconds = (question.samples * question.epochs * step) / batch;
+  const seconds = step * stepsOf(question, batch);
   return {
     device: "your own machine",
     offer: null,

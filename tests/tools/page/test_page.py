@@ -133,7 +133,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
         if together:
             step_s = scaling(work, chip, counts=(question["count"],)).steps_s[0]
         samples = question["samples"] * question["epochs"]
-        seconds = samples * step_s / (work.batch * question["count"])
+        seconds = max(1, samples / (work.batch * question["count"])) * step_s
         price = prices.get(chip.name)
         rows.append(
             {
