@@ -47,6 +47,22 @@ def test_keys_and_values_of_shared_heads_take_their_share():
     assert llama3 == 2 * 4096 * 131_072 and llama2 == 4 * llama3
 
 
+@pytest.mark.parametrize(
+    ("card", "model", "tokens_per_s"),  # of geerlingguy/ai-benchmarks: llama.cpp and Ollama
+    [
+        ("RTX 4070 Ti", "Llama 3.2 3B", 196.15),
+        ("RTX 4070 Ti", "Qwen2.5 14B", 49.74),
+        ("RTX 4070 Ti Super", "Llama 3.2 3B", 198.95),
+        ("RTX 4070", "Llama 3.2 3B", 160.72),
+        ("RTX 3060", "Qwen2.5 14B", 29.77),
+    ],
+)
+def test_a_card_whose_generation_was_compared_is_checked(card, model, tokens_per_s):
+    row = serve(model, card, bits=4, runtime="llama.cpp")[1]
+    low, high = row.tokens_per_s
+    assert low < tokens_per_s < high < 1.8 * low and row.checked
+
+
 def test_an_8b_model_fits_a_card_of_8_gb_in_4_bits_alone_and_the_answer_says_so():
     said = {bits: serve(card="RTX 3070", bits=bits, runtime="llama.cpp") for bits in (16, 8, 4)}
     assert {bits: row.fits for bits, (_, row) in said.items()} == {16: False, 8: False, 4: True}
