@@ -64,7 +64,7 @@ RIGHT = {
         'my_verdict = (ratio(0.999, 1.003), "too close to call")',
         # a small lead: either is right, since only a new process can tell
         'my_verdict = (ratio(1.01, 1.02), "too close to call")',
-        'my_verdict = (ratio(1.01, 1.02), "b")',
+        'my_verdict = (ratio(1.15, 1.19), "b")',
     ],
 }
 
@@ -82,7 +82,7 @@ WRONG = {
     "own_step": [
         ('my_verdict = (ratio(0.8, 0.9), "b")', "the other one is faster"),
         ('my_verdict = (ratio(0.999, 1.003), "b")', "too close to call"),
-        ('my_verdict = (ratio(1.1, 1.3), "too close to call")', "one of them is faster"),
+        ('my_verdict = (ratio(1.3, 1.4), "too close to call")', "one of them is faster"),
         ('my_verdict = (ratio(1.1, 1.3), "other")', "Choose"),
         ('my_verdict = (1.2, "b")', "ratio("),
     ],
