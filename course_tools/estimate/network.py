@@ -276,7 +276,9 @@ class NetworkDemand:
         """Return what was counted, and what launches it; see `demand.Demand`."""
         half = self.work.precision in ("fp16", "bf16")  # counted alike, and each row says its own
         work = replace(self.work, precision="16 bits") if half else self.work
-        lines = [f"{work!r}.", *_unaligned(work), *_hosts(rows)]
+        several = [row.machine for row in rows if row.machine and row.count > 1]
+        links = [f"Link of {machine.name}: {machine.link!r}." for machine in several]
+        lines = [f"{work!r}.", *_unaligned(work), *_hosts(rows), *links]
         if self.memory.needed_bytes is not None:
             lines.append(memory_note(work.training, self.memory.optimizer))
         return lines

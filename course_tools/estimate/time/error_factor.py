@@ -180,7 +180,7 @@ def kind_of(work: Work) -> str:
         moved = work.convolution.bytes_moved + work.depthwise.bytes_moved
         deep = work.depthwise.bytes_moved > 0.2 * moved
         return "depthwise convolutions" if deep else "2-D convolutions"
-    if images > 0.001 * flops:
+    if images > 0.0005 * flops:
         return "vision transformers"
     return "transformers, fused attention" if work.attention.flops else "matrix products"
 

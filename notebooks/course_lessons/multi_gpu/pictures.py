@@ -4,11 +4,21 @@ from matplotlib.patches import Rectangle
 
 from course_lessons.diagrams import DARK, draw_arrow, draw_box, draw_canvas
 from course_lessons.evidence.published import published
-from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
+from course_tools.figures import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    PINK,
+    SKY,
+    Picture,
+    lecture_axes,
+    picture,
+)
 
 FORMATS = {"fp16": "16 bits\n(mixed precision)", "tf32": "TF32"}
 RANKS = 4
-COLORS = (BLUE, SKY, GREEN, "#CC79A7")  # Okabe and Ito's, one for each rank
+COLORS = (BLUE, SKY, GREEN, PINK)  # one for each rank
 MOMENTS = {
     "own gradients": "each rank has\nits own gradients",
     "reduce-scatter": "reduce-scatter:\neach has one sum",

@@ -282,6 +282,9 @@ def main():
 
     start_epoch, best, weights, moments = 0, None, {}, {}
     if state:
+        (group, *_) = state["optimizer"]["param_groups"]
+        if group.keys() - optimizer.defaults.keys() - {"params", "initial_lr"}:
+            sys.exit(f"{args.checkpoint} is of another optimizer: omit --resume")
         weights, best = state.pop("network"), state.pop("best")
         moments = number_to_name(state.pop("optimizer"), network, optimizer)
     small = [state]  # what is left of it

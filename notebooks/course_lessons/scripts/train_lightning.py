@@ -5,9 +5,13 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
 import time
 import warnings
 import zipfile
+
+if os.path.expanduser("~") == "~":  # Lightning imports matplotlib, which asks for a home folder
+    os.environ["HOME"] = tempfile.gettempdir()
 
 import torch
 import torch.nn.functional as F
@@ -79,6 +83,11 @@ class Training(pl.LightningModule):
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": scheduler, "monitor": "valid_loss"},
         }
+
+    def on_train_start(self):
+        optimizer = self.optimizers(use_pl_optimizer=False)  # with the checkpoint's state
+        if optimizer.defaults.keys() - optimizer.param_groups[0].keys():
+            sys.exit(f"{self.trainer.ckpt_path} is of another optimizer: omit --resume")
 
     def lr_scheduler_step(self, scheduler, metric):
         pass  # Lightning asks after the checkpoint is saved, which is too late for --resume

@@ -134,6 +134,9 @@ def find_checkpoint(path, resume, parts):
             state = read_checkpoint(path)
             for name, part in parts.items():
                 part.load_state_dict(state[name])  # fails if the network was edited
+            optimizer = parts["optimizer"]  # whose groups are the checkpoint's now
+            if optimizer.defaults.keys() - optimizer.param_groups[0].keys():
+                raise ValueError("of another optimizer")
             return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of this script ({error!r:.80})"
