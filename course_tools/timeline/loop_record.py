@@ -246,7 +246,7 @@ def _updates(optimizers: Iterable[Event], operations: Iterable[Event]) -> list[E
     """
     backward = [call for call in operations if call["name"].startswith(BACKWARD)]
     ends = sorted(call["ts"] + call["dur"] for call in backward)
-    updates = []
+    updates: list[Event] = []
     for call in optimizers:
         end = call["ts"] + call["dur"]
         before = bisect_right(ends, end)
