@@ -135,7 +135,7 @@ def test_a_rehearsal_gives_the_script_for_xla_no_all_clear(runner):
     assert "Nothing ran on the GPU" in done.stderr, done.stderr
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_xla")
 def test_several_xla_devices_compute_what_the_cpu_does(runner, plain):
     runner.variables |= {"CPU_NUM_DEVICES": "2"}
@@ -150,7 +150,7 @@ def test_several_xla_devices_compute_what_the_cpu_does(runner, plain):
     assert last == pytest.approx({3: plain[0][3]}, abs=2e-3)
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_lightning_on_two_ranks_prints_the_losses_of_the_plain_script(runner, plain):
     two = ("--accelerator", "cpu", "--devices", "2", "--strategy", "ddp")
     printed = runner.run("train_lightning.py", "--epochs", "2", *two)

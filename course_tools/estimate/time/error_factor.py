@@ -58,7 +58,7 @@ def error_factor(
     host_down, host_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
     if chip.vendor != "Google" and work.kernels:
         host = known["own host" if own_host else "hosts training" if work.training else "hosts"]
-        host_down, host_up = host["factor"], host.get("slower", host["factor"])
+        host_down, host_up = host["factor"], host["slower"]
         if time.launch_s > SMALL * time.total_s:
             used.append(host)
     if time.limit == "launches" and not own_host and chip.vendor != "Google":

@@ -48,7 +48,7 @@ RIGHT = [
 
 @pytest.fixture
 def forked_ranks(monkeypatch):
-    """Let answers that are scripts run in ranks that are forked; the solution's are spawned."""
+    """Let answers that are scripts run in ranks that are forked."""
     monkeypatch.setattr("course_lessons.multi_gpu.exercises.run_two_ranks", run_forked_ranks)
 
 
@@ -90,7 +90,7 @@ def test_an_untouched_exercise_is_not_tried_yet(fresh, lesson, name):
 
 
 @pytest.mark.parametrize(("lesson", "name"), SOLVED)
-def test_the_solution_is_right_and_says_what_to_notice(fresh, lesson, name):
+def test_the_solution_is_right_and_says_what_to_notice(fresh, forked_ranks, lesson, name):
     one = fresh(lesson, name)
     verdict = one.check(lessons.answer_of(lesson, name, str(one.solution())))
     assert verdict.solved, verdict

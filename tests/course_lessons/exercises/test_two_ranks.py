@@ -29,7 +29,7 @@ def test_two_ranks_meet_and_each_reports_what_it_has():
     assert len(one["weights"]) == 2
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -80,6 +80,6 @@ def test_a_kernel_that_is_killed_while_the_ranks_start_leaves_none(tmp_path):
     assert not left
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_script_without_the_names_that_are_read_has_seen_nothing_and_has_no_weights():
     assert run_two_ranks("x = 1") == [{"seen": [], "weights": []}] * 2

@@ -13,11 +13,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.fake_step import Step
 from course_tools.estimate.time.error_factor import kind_of
-from course_tools.estimate.time.step_time import step_time
 
 # Whose multiply-adds torchvision publishes with its weights.
 KNOWN = ["resnet18", "resnet50", "resnet101", "vgg16", "densenet121", "mobilenet_v2", "vit_b_16"]
@@ -548,17 +546,6 @@ def test_products_with_rows_that_do_not_begin_at_multiples_of_4_bytes(words, pre
     asked = {"precision": precision, "loss": lambda out: out.square().mean()}
     work = count_work(net, torch.empty(32, 16), **asked)
     assert work.unaligned == (0 if aligned else 3 * 2 * 32 * 64 * words)
-
-
-def test_odd_sizes_cost_more_on_tensor_cores_alone():
-    odd = count_work(nn.Linear(4096, 50_257), torch.empty(512, 4096), precision="bf16")
-    even = dataclasses.replace(odd, unaligned=0.0)
-    times = {
-        name: step_time(odd, find_chip(name)).arithmetic_s
-        / step_time(even, find_chip(name)).arithmetic_s
-        for name in ("A100", "TPU v5e")
-    }
-    assert times == {"A100": pytest.approx(2.17, rel=0.01), "TPU v5e": 1.0}
 
 
 def test_counting_prints_nothing(capsys):

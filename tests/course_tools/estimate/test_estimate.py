@@ -17,7 +17,6 @@ from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.chips import all_chips, all_links, find_chip
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
@@ -147,16 +146,6 @@ def test_details_say_which_device_a_reason_and_a_host_belong_to():
     assert "Host of H100 SXM: a typical one of clouds, assumed" in text
 
 
-def test_a_step_of_few_kernels_that_its_host_limits_is_assumed():
-    row = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=["A100"]).rows[0]
-    assert row.limit == "launches" and not row.checked
-    assert any("174 kernels" in reason for reason in row.evidence.reasons)
-    own = Machine("A100", host=Host(0.0, 1e-5, "mine"))
-    for device in (own, "TPU v5e"):
-        found = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=[device]).rows[0]
-        assert not any("174 kernels" in reason for reason in found.evidence.reasons)
-
-
 def test_a_job_shorter_than_one_step_takes_a_whole_step():
     for samples, steps in ((1, 1), (64, 1), (96, 1.5)):
         row = estimate(nn.Linear(16, 4), X, batch=64, samples=samples, devices=["T4"]).rows[0]
@@ -166,29 +155,21 @@ def test_a_job_shorter_than_one_step_takes_a_whole_step():
 def test_a_thousand_samples_have_a_price():
     found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
     row = found.rows[0]
-    each = row.long_cells()[4].removesuffix(" $")
+    each = row.long_cells()[4].removeprefix("$")
     assert float(each) == pytest.approx(row.cost / 2, rel=0.05)
-    assert f"{each} $" in one_line(found.details())
+    assert f"${each}" in one_line(found.details())
     cheap = replace(row, price=replace(row.price, per_hour=1e-3))
-    assert cheap.long_cells()[4] == "< 0.0001 $"
+    assert cheap.long_cells()[4] == "< $0.0001"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
     assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
 
 
-def test_what_was_not_compared_widens_the_interval():
-    def row(net, x, device, **asked):
-        return estimate(net, x, batch=4096, devices=[device], **asked).rows[0]
-
+def test_a_card_of_a_family_that_was_compared_is_near_and_another_is_not():
     image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
-    known, near, far = (row(*image, card) for card in ("A100", "A100 40GB", "H100"))
+    found = estimate(*image, batch=4096, devices=["A100", "A100 40GB", "H100"])
+    known, near, far = found.rows
     assert known.checked and near.checked and not far.checked
     assert known.factor == pytest.approx(near.factor, rel=0.02) and known.factor < far.factor
-    volume = row(nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32), "A100")
-    assert volume.factor > known.factor and not volume.checked
-    compiled = row(*image, "A100", compiled=True)
-    assert compiled.factor > known.factor and not compiled.checked
-    t4 = find_chip("T4")  # of 70 W, whose clock its cooling decides
-    assert row(*image, t4).factor > row(*image, replace(t4, watts=100)).factor
 
 
 def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
@@ -200,36 +181,6 @@ def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
     assert "channels last" in plain(last) and "channels first" in plain(first)
     told = estimate(nn.Conv2d(64, 64, 3), x, channels_last=True, **asked)
     assert told.rows[0].hours == last.rows[0].hours
-
-
-def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
-    chip = find_chip("A100")
-    product = Work(1, 1, False, "bf16", matrix=Sums(1e13, 1e9, 1))
-    rest = Work(1, 1, False, "bf16", other=Sums(0, 1e12, 1000))
-    plain, compiled = (step_time(product, chip, compiled=c) for c in (False, True))
-    assert compiled.device_s == plain.device_s
-    plain, compiled = (step_time(rest, chip, compiled=c) for c in (False, True))
-    assert compiled.device_s == pytest.approx(plain.device_s / 4)
-    known = fitted()["numbers"]
-    launches = known["launch_s"]["value"] * 1000
-    # guards and the loop cost a step's seconds, compiled or not
-    assert plain.launch_s - compiled.launch_s == pytest.approx(0.75 * launches)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "default", "bf16"])
-def test_depthwise_convolutions_are_slow_in_32_bits_alone(precision):
-    # sail-sg/inceptionnext: 1.2 to 5.5 TFLOP/s on an A100, whose peak in fp32 is 19.5
-    net = nn.Conv2d(512, 512, 7, padding=3, groups=512)
-    found = estimate(
-        net,
-        torch.empty(1, 512, 56, 56),
-        batch=128,
-        devices=["A100"],
-        precision=precision,
-        training=False,
-    )
-    rate = found.work.depthwise.flops / found.rows[0].parts.arithmetic_s
-    assert (1.2e12 < rate < 5.5e12) == (precision != "bf16")
 
 
 def test_pytorchs_own_precision_has_convolutions_in_tf32_and_products_in_fp32():
@@ -246,14 +197,6 @@ def test_pytorchs_own_precision_has_convolutions_in_tf32_and_products_in_fp32():
         assert seconds(net, x, "V100", "default") == seconds(net, x, "V100", "fp32")
 
 
-def test_a_transformer_in_16_bits_on_a_v100_is_unchecked_and_wide_upwards():
-    # MAE's ViT-L took 2.6 times as long as estimated there, and DINO 2.3 to 4.3
-    layer = nn.TransformerEncoderLayer(256, 4, batch_first=True)
-    net = nn.Sequential(nn.Conv2d(3, 256, 16, 16), nn.Flatten(2), nn.Linear(196, 256), layer)
-    rows = estimate(net, torch.empty(1, 3, 224, 224), batch=256, devices=["V100", "A100"]).rows
-    assert rows[0].evidence.upper > 2.5 > rows[1].evidence.upper and not rows[0].checked
-
-
 def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass():
     # P. Patarasuk and X. Yuan (2009): each of n sends 2 (n - 1) / n times all gradients
     work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=64, precision="bf16")
@@ -264,31 +207,6 @@ def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass()
         assert sent > one_s  # so that it counts
         two_s = 1.02 * one_s + sent - hidden * one_s
         assert found.steps_s[1] == pytest.approx(two_s, rel=1e-3)
-
-
-def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
-    def launches_s(layers, chip):
-        net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
-        return step_time(
-            count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)
-        ).launch_s
-
-    assert launches_s(1, "v5e") == launches_s(200, "v5e") < launches_s(200, "A100")
-
-
-def test_a_step_of_few_kernels_takes_the_seconds_a_kernel_of_the_smallest_published_one():
-    chip = find_chip("A100")
-    times = {}
-    for layers in (10, 20, 500, 1000):
-        network = torch.nn.Sequential(*[torch.nn.ReLU() for _ in range(layers)])
-        work = count_work(network, torch.empty(1, 8), training=False)
-        assert work.kernels == layers
-        times[layers] = step_time(work, chip).launch_s
-    known = {name: entry["value"] for name, entry in fitted()["numbers"].items()}
-    smallest_s = known["step_s"] + known["launch_s"] * known["step_kernels"]
-    assert times[10] == pytest.approx(smallest_s * 10 / known["step_kernels"])
-    assert times[20] == pytest.approx(2 * times[10])
-    assert times[1000] - times[500] == pytest.approx(500 * known["launch_s"])
 
 
 class Graph(nn.Module):

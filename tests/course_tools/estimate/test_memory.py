@@ -219,8 +219,6 @@ def test_shards_divide_everything_but_what_forward_and_backward_keep():
     assert four.moments[0].parameters == one.moments[0].parameters // 4
     for mine, whole in zip(four.moments, one.moments, strict=True):
         assert mine.activations == whole.activations
-    phases = {moment.phase for moment in four.moments if moment.gathered}
-    assert phases == {"forward", "backward"}  # FSDP has freed it when the optimizer updates
     assert four.parts()["gathered"] == four.peak.gathered
     half = estimate_memory(mlp(), EXAMPLE, batch=8, shards=4, precision="bf16-true")
     assert four.moments[0].gathered == 2 * half.moments[0].gathered > 0
