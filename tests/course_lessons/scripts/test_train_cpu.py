@@ -221,7 +221,7 @@ def test_a_checkpoint_without_a_part_or_of_another_network_is_one_sentence(train
     for part in state.keys() & {"epochs", "network", "best", "optimizer", "scheduler"}:
         less = {name: value for name, value in state.items() if name != part}
         torch.save(less, tmp_path / "last.ckpt")
-        with pytest.raises(SystemExit, match="is not a whole checkpoint.*a part is missing"):
+        with pytest.raises(SystemExit, match=r"not a whole checkpoint.*a part is missing"):
             train("--epochs", 2, "--resume")
     (state.get("network") or state["state_dict"]).popitem()  # as if the network had a layer more
     torch.save(state, tmp_path / "last.ckpt")
