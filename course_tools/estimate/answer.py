@@ -9,7 +9,7 @@ from course_tools.estimate.memory.memory_model import capacity_bytes
 from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import StepTime
-from course_tools.estimate.words import CENT, amount_text, amounts, number, span
+from course_tools.estimate.words import CENT, amount_text, amounts, number, span, with_currency
 from course_utils.units import format_bytes, format_seconds
 
 BRIM = 0.9  # a step that needs more of a memory only just fits
@@ -202,8 +202,9 @@ class Answer:
             return "free"
         if each >= CENT:
             return amount_text(each, self.currency)
-        digits = f"{each:.2g}" if each >= 1e-4 else "< 0.0001"
-        return f"{digits} {self.currency}"
+        if each < 1e-4:
+            return f"< {with_currency('0.0001', self.currency)}"
+        return with_currency(f"{each:.2g}", self.currency)
 
     def _factors(self) -> str:
         low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"

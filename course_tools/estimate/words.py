@@ -52,7 +52,11 @@ def amount_text(amount: float, currency: str) -> str:
     """Return an amount of money: a sign such as "$" stands before it, a word behind it."""
     if 0 < amount < CENT / 2:
         return f"less than {amount_text(CENT, currency)}"
-    digits = f"{amount:,.0f}" if amount >= 9.995 else f"{amount:.2f}"
+    return with_currency(f"{amount:,.0f}" if amount >= 9.995 else f"{amount:.2f}", currency)
+
+
+def with_currency(digits: str, currency: str) -> str:
+    """Return digits with the sign of a currency before them, or its name behind."""
     return f"{digits} {currency}" if currency.isalpha() else f"{currency}{digits}"
 
 

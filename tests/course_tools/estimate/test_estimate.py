@@ -155,11 +155,11 @@ def test_a_job_shorter_than_one_step_takes_a_whole_step():
 def test_a_thousand_samples_have_a_price():
     found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
     row = found.rows[0]
-    each = row.long_cells()[4].removesuffix(" $")
+    each = row.long_cells()[4].removeprefix("$")
     assert float(each) == pytest.approx(row.cost / 2, rel=0.05)
-    assert f"{each} $" in one_line(found.details())
+    assert f"${each}" in one_line(found.details())
     cheap = replace(row, price=replace(row.price, per_hour=1e-3))
-    assert cheap.long_cells()[4] == "< 0.0001 $"
+    assert cheap.long_cells()[4] == "< $0.0001"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
     assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
 
