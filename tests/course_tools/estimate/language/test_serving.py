@@ -115,6 +115,8 @@ def test_the_first_sentence_names_the_cheapest_and_the_fastest_card_that_fit():
     assert not found["T4"].fits
     assert found.answer.startswith("Rent the L4 for Llama 3.1 8B in 16 bits:")
     assert "The H100 SXM is the fastest" in found.answer and "500 requests" in found.answer
+    unpriced = estimate_serving("Llama 3.2 1B", devices=["RTX 4070"])
+    assert unpriced.answer.endswith("tokens/s, no price is known here.")
     rate = found["L4"].tokens_per_s
     assert rate[0] < found.demand.rates(found["L4"].machine.chip).decode_tokens_per_s < rate[1]
 
