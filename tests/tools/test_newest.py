@@ -12,20 +12,26 @@ def test_lessons_that_could_not_be_written_have_not_passed(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("tests", "lesson", "change", "status"),
-    [(0, 0, set(), 0), (1, 0, set(), 1), (0, 1, set(), 1), (0, 0, {("torch", "2.0")}, 1)],
+    ("words", "tests", "lesson", "change", "status"),
+    [
+        ([], 0, 0, set(), 0),
+        ([], 1, 0, set(), 1),
+        (["--lessons"], 1, 0, set(), 0),
+        ([], 0, 1, set(), 1),
+        ([], 0, 0, {("torch", "2.0")}, 1),
+    ],
 )
 def test_a_failed_test_a_failed_lesson_and_a_changed_package_are_failures(
-    tests, lesson, change, status, monkeypatch, capsys
+    words, tests, lesson, change, status, monkeypatch, capsys
 ):
-    def python(*words, **options):
-        if "tools/standalone.py" in words:
-            (words[2] / "one.ipynb").touch()
+    def python(*asked, **options):
+        if "tools/standalone.py" in asked:
+            (asked[2] / "one.ipynb").touch()
             return 0
-        return lesson if "one.ipynb" in words else tests
+        return lesson if "one.ipynb" in asked else tests
 
     monkeypatch.setattr(newest, "python", python)
-    monkeypatch.setattr(newest.sys, "argv", ["newest.py"])
+    monkeypatch.setattr(newest.sys, "argv", ["newest.py", *words])
     seen = iter([{("numpy", "2")} | change, {("numpy", "2")}])
     monkeypatch.setattr(newest, "installed", lambda: next(seen))
     assert newest.main() == status

@@ -10,7 +10,8 @@ import time
 import warnings
 import zipfile
 
-if os.path.expanduser("~") == "~":  # Lightning imports matplotlib, which asks for a home folder
+# Lightning imports matplotlib, which asks for a home folder.
+if os.path.expanduser("~") == "~":
     os.environ["HOME"] = tempfile.gettempdir()
 
 import torch
@@ -116,6 +117,7 @@ class Training(pl.LightningModule):
         self.log("measure", means.float().mean(), **how)
 
 
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def new_file(path):
     """Make an empty file beside the checkpoint, under a name that no file has yet."""
     name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
@@ -132,7 +134,7 @@ def refuse_file_of_others(path):
 
 
 def keep_last(path):
-    """Give the checkpoint of the run before a name that no file has."""
+    """Give the previous run's checkpoint a name that no file has."""
     if os.path.islink(path):
         path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
@@ -140,7 +142,7 @@ def keep_last(path):
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"the checkpoint of the run before is now {path}.{number}")
+        print(f"the previous run's checkpoint is now {path}.{number}")
 
 
 class Epochs(pl.Callback):
@@ -186,7 +188,7 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
         try:
             with zipfile.ZipFile(path) as parts:
                 if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-                    raise ValueError("compressed")  # torch does not: could fill the memory
+                    raise ValueError("compressed")  # torch.load would fill the memory
             state = torch.load(path, map_location="cpu", weights_only=True)
             if str(path).endswith(".temp.ckpt"):
                 return state  # what ddp_spawn's ranks hand back

@@ -215,9 +215,14 @@ def test_a_checkpoint_that_is_foreign_torn_or_a_bomb_is_one_sentence(train, tmp_
         assert contents(tmp_path) == {"last.ckpt": content}
 
 
-def test_a_checkpoint_of_another_network_is_one_sentence(train, tmp_path):
+def test_a_checkpoint_without_a_part_or_of_another_network_is_one_sentence(train, tmp_path):
     train("--epochs", 1)
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    for part in state.keys() & {"epochs", "network", "best", "optimizer", "scheduler"}:
+        less = {name: value for name, value in state.items() if name != part}
+        torch.save(less, tmp_path / "last.ckpt")
+        with pytest.raises(SystemExit, match=r"not a whole checkpoint.*a part is missing"):
+            train("--epochs", 2, "--resume")
     (state.get("network") or state["state_dict"]).popitem()  # as if the network had a layer more
     torch.save(state, tmp_path / "last.ckpt")
     saved = contents(tmp_path)

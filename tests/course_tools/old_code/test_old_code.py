@@ -18,6 +18,7 @@ from course_tools.old_code.explain import Explanation, explain
 from course_tools.old_code.old_names import (
     ATTRIBUTES,
     KEYWORDS,
+    KNOWN,
     NAMES,
     PACKAGES,
     TABLES,
@@ -201,7 +202,10 @@ def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_pat
     assert "not run" in clear and "checkpoint" in clear
     counts = {name: int(count) for count, name in re.findall(r"(\d+) of (\w+)", clear)}
     assert counts.keys() >= {"Lightning", "torch_xla", "Darts", "torch"}
-    assert counts["Lightning"] > len(removed()) + len(ATTRIBUTES)
+    rows = {name: sum(1 for rows in KNOWN[name].values() for _ in rows) for name in KNOWN}
+    rows = {name.split()[0]: count for name, count in rows.items()}
+    rows["Lightning"] += len(removed())
+    assert counts == rows and counts["Lightning"] > len(removed()) + len(ATTRIBUTES)
     assert clear in Explanation(())._repr_html_()
 
 
