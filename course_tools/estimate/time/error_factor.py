@@ -207,4 +207,4 @@ def _interval(known: dict[str, ErrorFactor]) -> str:
     """Return the widest interval of these devices."""
     down = max(one.factor for one in known.values())
     up = max(one.upper for one in known.values())
-    return f"1/{down:.2g} to {up:.2g}"
+    return f"{1 / down:.2g} to {up:.2g}"
