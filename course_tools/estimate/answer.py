@@ -9,7 +9,7 @@ from course_tools.estimate.memory.memory_model import capacity_bytes
 from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import StepTime
-from course_tools.estimate.words import CENT, amount_text, amounts, energy_text, number, span
+from course_tools.estimate.words import CENT, amount_text, amounts, number, span, with_currency
 from course_utils.units import format_bytes, format_seconds
 
 BRIM = 0.9  # a step that needs more of a memory only just fits
@@ -32,7 +32,6 @@ FIGURES: tuple[str, ...] = (
     "step_s",
     "samples_per_s",
     "factor",
-    "energy_kwh",
     "currency",
     "checked",
 )
@@ -141,18 +140,6 @@ class Answer:
         return capacity_bytes(self.machine.chip) if self.machine else None
 
     @property
-    def watts(self) -> float | None:
-        """Of all devices together, by the data sheet; None where it does not say."""
-        if self.machine is None or self.machine.chip.watts is None:
-            return None
-        return self.machine.chip.watts * self.count
-
-    @property
-    def energy_kwh(self) -> float | None:
-        """Energy at the slow end of the interval, by the data sheet's watts, as an upper bound."""
-        return None if self.watts is None else self.hours_interval[1] * self.watts / 1000
-
-    @property
     def cost(self) -> float | None:
         """Price of the whole job, or None where there is no price."""
         return None if self.price is None else self.hours * self.count * self.price.per_hour
@@ -203,7 +190,6 @@ class Answer:
             number(self.samples_per_s),
             self._cost_of_thousand(),
             format_bytes(self.needed_bytes),
-            energy_text(self.energy_kwh),
             self._factors(),
         )
 
@@ -216,8 +202,9 @@ class Answer:
             return "free"
         if each >= CENT:
             return amount_text(each, self.currency)
-        digits = f"{each:.2g}" if each >= 1e-4 else "< 0.0001"
-        return f"{digits} {self.currency}"
+        if each < 1e-4:
+            return f"< {with_currency('0.0001', self.currency)}"
+        return with_currency(f"{each:.2g}", self.currency)
 
     def _factors(self) -> str:
         low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT = "course_tools.estimate 4"
 HEADER = ("device", "time", "cost", "fits", "why")
-# energy is by the data sheet's watts
-LONG_HEADER: tuple[str, ...] = ("device", "precision", "step", "per second", "per 1,000", "memory")
-LONG_HEADER += ("energy at most", "factor")
+LONG_HEADER = ("device", "precision", "step", "per second", "per 1,000", "memory", "factor")
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ class Answers:
         return lines
 
     def details(self) -> str:
-        """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
+        """Return everything else as text: steps, memory, prices, sources, free sessions."""
         estimated = [row for row in self.rows if row.machine]
         table = text_table(LONG_HEADER, [row.long_cells() for row in self.rows])
         lines = [*self.demand.details(self.rows), *_reasons(estimated)]

@@ -196,16 +196,12 @@ def at_once(size, device):
             {"sizes": [1], "devices": ["cpu"], "max_s": 0},
             "needs work and a positive time, but got . works, max_s=0",
         ),
+        ({"sizes": [1], "devices": []}, "devices is empty"),
     ],
 )
 def test_requests_that_cannot_be_met_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         compare_devices(PRODUCT, **arguments)
-
-
-def test_a_missing_device_is_an_error():
-    with pytest.raises(RuntimeError, match="device 'cuda:7' was requested, but this machine has"):
-        compare_devices(PRODUCT, [8], ["cpu", "cuda:7"])
 
 
 def test_tf32_is_a_precision_of_a_function_of_your_own_too():
@@ -296,6 +292,7 @@ def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_
 
 def test_who_is_faster_is_decided_round_by_round():
     # Both slow down tenfold from round to round; within a round one is always twice as fast.
+    assert Result().verdict() == ""  # of nothing
     found = comparison(row(1, "slow", 2.0, 20.0, 200.0), row(1, "fast", 1.0, 10.0, 100.0))
     assert list(found.to_frame()["95% interval"]) == ["1.00 to 1.00", "2.00 to 2.00"]
     assert found.verdict() == "fast: faster at every size"
@@ -396,11 +393,6 @@ def test_work_without_an_answer_is_timed_with_a_warning_that_nothing_was_compare
         assert compare_devices(work, [1], "cpu", max_s=0.01).measurements
 
 
-def test_an_answer_of_another_type_is_refused_with_what_to_return():
-    with pytest.raises(TypeError, match=r"'work' answered with set\. Return a tensor or a number"):
-        compare_devices(Workload("work", lambda **asked: lambda: {1}), [1], ["cpu"], max_s=0.01)
-
-
 def test_numbers_that_a_device_draws_otherwise_get_the_advice_what_to_do(gpu):
     with pytest.raises(WrongAnswer, match="set dropout=0 for the comparison"):
         compare_devices(answering([0.1, 0.2], [0.7, 0.4]), [1], [CPU, gpu], max_s=0.01)
@@ -448,9 +440,10 @@ def test_a_network_with_dropout_draws_the_same_masks_for_each_contestant(name):
         (lambda device, size: torch.ones, r"takes \(device, size\): swap them"),
         (Workload("w", lambda size: torch.ones), r"is called as build\(device=\.\.\., size="),
         (3, "'int' is no workload: pass a function"),
+        (Workload("w", lambda **asked: lambda: {1}), r"'w' answered with set\. Return a tensor"),
     ],
 )
-def test_work_with_other_parameters_is_refused_in_words(work, words):
+def test_work_with_other_parameters_or_answers_is_refused_in_words(work, words):
     with pytest.raises(TypeError, match=words):
         compare_devices(work, [1], "cpu", max_s=0.01)
 
@@ -459,9 +452,3 @@ def test_work_with_other_parameters_is_refused_in_words(work, words):
 def test_sizes_that_are_none_are_refused(sizes):
     with pytest.raises(ValueError, match="it has to list whole numbers of at least 1"):
         compare_devices(PRODUCT, sizes, "cpu")
-
-
-def test_no_device_at_all_is_refused_and_nothing_measured_has_no_verdict():
-    with pytest.raises(ValueError, match="devices is empty"):
-        compare_devices(PRODUCT, [1], [])
-    assert Result().verdict() == ""

@@ -106,13 +106,6 @@ def test_8_bit_adam_keeps_small_tensors_in_32_bits(numbers, state_bytes):
     assert found.peak.optimizer == state_bytes
 
 
-@pytest.mark.parametrize("choice", ["foreach", "fused"])
-def test_the_peak_of_an_optimizers_step_is_what_pytorch_allocates(choice):
-    make = partial(torch.optim.Adam, **{choice: True})
-    estimated = in_32_bits(wide(), torch.empty(1, 512), optimizer=make).tensors_bytes
-    assert estimated == pytest.approx(measured(wide, (512,), 1, make), rel=0.05)
-
-
 class HalfUsed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -219,8 +212,6 @@ def test_shards_divide_everything_but_what_forward_and_backward_keep():
     assert four.moments[0].parameters == one.moments[0].parameters // 4
     for mine, whole in zip(four.moments, one.moments, strict=True):
         assert mine.activations == whole.activations
-    phases = {moment.phase for moment in four.moments if moment.gathered}
-    assert phases == {"forward", "backward"}  # FSDP has freed it when the optimizer updates
     assert four.parts()["gathered"] == four.peak.gathered
     half = estimate_memory(mlp(), EXAMPLE, batch=8, shards=4, precision="bf16-true")
     assert four.moments[0].gathered == 2 * half.moments[0].gathered > 0

@@ -206,27 +206,21 @@ def test_what_the_step_does_beside_pytorch_is_a_part_of_its_own(beside):
     assert "a larger batch" not in found.advice and "compile" not in found.advice
 
 
-def test_a_loader_that_cannot_be_started_again_is_an_error():
-    batches = (torch.ones(2) for _ in range(4))
-    with pytest.raises(ValueError, match="Pass a DataLoader"):
-        find_bottleneck(torch.neg, batches, device="cpu")
-
-
-def test_no_step_at_all_is_an_error_in_one_sentence():
-    with pytest.raises(ValueError, match=r"^steps is 0, but at least one step has to be timed\.$"):
-        find_bottleneck(torch.neg, [torch.ones(2)], device="cpu", steps=0)
+PAIR = [(torch.ones(2), torch.ones(2))]
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("step", "loader", "steps", "words"),
     [
-        (lambda x, y: x, r"a batch of the loader \(here a tuple of 2\), but step takes \(x, y\)"),
-        (torch.nn, "but got module. Let torch.profiler record the loop of a Trainer"),
+        (torch.neg, (torch.ones(2) for _ in range(4)), 9, "Pass a DataLoader"),
+        (torch.neg, PAIR, 0, r"^steps is 0, but at least one step has to be timed\.$"),
+        (lambda x, y: x, PAIR, 9, r"of the loader \(here a tuple of 2\), but step takes \(x, y\)"),
+        (torch.nn, PAIR, 9, "but got module. Let torch.profiler record the loop of a Trainer"),
     ],
 )
-def test_a_step_that_cannot_take_a_batch_is_refused_in_words(step, words):
-    with pytest.raises(TypeError, match=words):
-        find_bottleneck(step, [(torch.ones(2), torch.ones(2))], device="cpu")
+def test_a_loop_that_cannot_be_run_is_refused_in_words(step, loader, steps, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        find_bottleneck(step, loader, device="cpu", steps=steps)
 
 
 START = """

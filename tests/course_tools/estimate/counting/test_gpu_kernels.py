@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_tools.estimate import count_work, estimate, estimate_memory
+from course_tools.estimate import count_work, estimate_memory
 from course_tools.estimate.counting.fake_step import Step, tensors
 
 TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
@@ -92,14 +92,6 @@ def test_the_memory_of_a_long_sequence_grows_with_its_length():
         estimate_memory(layer, torch.empty(1, n, WIDE), batch=8).peak.activations for n in (50, 500)
     )
     assert 8 < long / short < 12
-
-
-def test_an_estimate_of_a_recurrent_network_is_wide_and_says_why():
-    layer, x = nn.LSTM(WIDE, HIDDEN, batch_first=True), torch.empty(1, 100, WIDE)
-    row = estimate(layer, x, batch=64, devices=["T4"]).rows[0]
-    assert row.evidence.upper > 1.8
-    assert "recurrent" in repr(row.evidence)
-    assert not row.evidence.checked
 
 
 def test_a_packed_sequence_is_counted_as_the_padded_one():
