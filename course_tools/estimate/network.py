@@ -255,9 +255,8 @@ class NetworkDemand:
             lines.append(sentence(hosts["about"]))
         if beside["about"] in used:
             lines.append(
-                "What a training loop does beside the step (logging, loss.item(), clipping, "
-                f"augmentation, an average of the weights) is not counted: a factor of "
-                f"{beside['factor']} for it is in the upper end."
+                "Logging, loss.item(), clipping, augmentation and an average of the weights are "
+                f"not counted, but the upper end allows a factor of {beside['factor']} for them."
             )
         return [*lines, "Reading data is not included."]
 

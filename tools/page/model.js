@@ -283,14 +283,7 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
     [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
     if (launch > 0.3 * total) used.push(host);
   }
-  if (limit === "launches" && chip.vendor !== "Google") {
-    checked = false;
-    if (work.kernels < NUMBERS.step_kernels) {
-      const few = FACTORS["few kernels"].factor;
-      used.push(FACTORS["few kernels"]);
-      [hostDown, hostUp] = [hostDown * few, hostUp * few];
-    }
-  }
+  if (limit === "launches" && chip.vendor !== "Google") checked = false;
   const fast = Math.hypot(launch / hostDown, device / chipDown);
   const slow = Math.hypot(launch * hostUp, device * chipUp);
   return {

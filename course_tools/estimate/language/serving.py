@@ -263,6 +263,8 @@ def _rate(row: Answer) -> str:
 
 
 def _cost(row: Answer) -> str:
+    if row.price is None:
+        return "no price is known here"
     return f"{row.cost_text()} for {row.samples:,.0f} requests"
 
 

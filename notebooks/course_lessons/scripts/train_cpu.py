@@ -70,7 +70,7 @@ def validate(outputs, targets, count):
     return count * torch.stack([loss.float(), means.mean()])
 
 
-# KEEP THE CHECKPOINT SAFE, up to main(): skip this at first.
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):

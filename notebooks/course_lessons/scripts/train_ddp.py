@@ -84,7 +84,7 @@ def validate(outputs, targets, count):
     return count * torch.stack([loss.float(), means.mean()])
 
 
-# KEEP THE CHECKPOINT SAFE, in six functions: skip them at first.
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
@@ -184,7 +184,7 @@ def main():
     args = parser.parse_args()
     whole = args.epochs, args.batch, args.images - 1, args.workers + 1
     if min(whole) < 1 or not 0 < args.lr < 1000:
-        parser.error("--epochs, --batch start at 1, --images at 2, --workers at 0, --lr above 0")
+        parser.error("--epochs, --batch from 1, --images from 2, --workers 0, --lr above 0")
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")

@@ -10,7 +10,8 @@ import time
 import warnings
 import zipfile
 
-if os.path.expanduser("~") == "~":  # Lightning imports matplotlib, which asks for a home folder
+# which matplotlib asks for, and Lightning imports it.
+if os.path.expanduser("~") == "~":
     os.environ["HOME"] = tempfile.gettempdir()
 
 import torch
@@ -116,7 +117,7 @@ class Training(pl.LightningModule):
         self.log("measure", means.float().mean(), **how)
 
 
-# KEEP THE CHECKPOINT SAFE, in three functions: skip them at first.
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def new_file(path):
     """Make an empty file beside the checkpoint, under a name that no file has yet."""
     name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
@@ -187,7 +188,7 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
         try:
             with zipfile.ZipFile(path) as parts:
                 if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-                    raise ValueError("compressed")  # torch.load would fill the memory with it
+                    raise ValueError("compressed")  # torch.load would fill the memory
             state = torch.load(path, map_location="cpu", weights_only=True)
             if str(path).endswith(".temp.ckpt"):
                 return state  # what ddp_spawn's ranks hand back

@@ -198,19 +198,6 @@ def test_training_needs_something_to_train():
         count_work(Detached(2, 2), torch.empty(1, 2))
 
 
-def test_a_model_with_a_way_of_its_own_to_move_is_counted():
-    class Moves(nn.Linear):
-        # as students write it: for a name of a device, and without returning the model
-        def to(self, device):
-            self.on_gpu = device.startswith("cuda")
-            super().to(device)
-
-    assert (
-        count_work(Moves(2, 2), torch.empty(1, 2)).flops
-        == count_work(nn.Linear(2, 2), torch.empty(1, 2)).flops
-    )
-
-
 @pytest.mark.parametrize("recurrent", [nn.LSTM, nn.GRU, nn.RNN])
 def test_a_recurrent_layer_may_follow_one_whose_results_have_16_bits(recurrent):
     model = nn.Sequential(nn.Linear(8, 16), recurrent(16, 16, batch_first=True))
@@ -227,22 +214,6 @@ def test_a_readers_inference_mode_hides_nothing():
     with torch.inference_mode():
         assert count_work(model, x, training=False) == outside and outside.flops == 2 * 4 * 8 * 16
         assert count_work(model, x).flops > outside.flops
-
-
-def test_attention_that_returns_its_weights_is_cast_like_the_rest():
-    class Attention(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.attention = nn.MultiheadAttention(512, 8, batch_first=True)
-
-        def forward(self, x):
-            return self.attention(x, x, x)[0]
-
-    half, full = (
-        count_work(Attention(), torch.empty(8, 256, 512), precision=name)
-        for name in ("bf16", "fp32")
-    )
-    assert half.bytes_moved < 0.95 * full.bytes_moved and half.flops == full.flops
 
 
 def forward_of(function, **parts):

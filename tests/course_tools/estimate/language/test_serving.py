@@ -77,6 +77,21 @@ def test_what_fits_by_half_a_per_cent_does_not_fit():
 
 
 @pytest.mark.parametrize(
+    ("card", "model", "checked", "factors"),  # as serving.json has them for vLLM
+    [
+        ("A100 80GB", "Llama 3.1 8B", True, (1.3, 1.3)),
+        ("A100 80GB", "Qwen2.5 0.5B", True, (1.3, 1.8)),
+        ("T4", "Qwen2.5 0.5B", False, (1.8, 1.8)),
+    ],
+)
+def test_the_doubt_is_that_of_such_a_model_on_such_a_card(card, model, checked, factors):
+    found, row = serve(model, card, runtime="vLLM")
+    rates = found.demand.rates(row.machine.chip)
+    assert (rates.prefill_factor, rates.decode_factor) == factors and row.checked == checked
+    assert factors[0] - 1e-9 < row.factor < factors[1] + 1e-9
+
+
+@pytest.mark.parametrize(
     ("peaks", "host_s", "expected"),
     [
         # 2 and 4 bytes of a weight at 500 bytes/s; 2 requests of 3 tokens, 2 more in the middle
@@ -115,6 +130,8 @@ def test_the_first_sentence_names_the_cheapest_and_the_fastest_card_that_fit():
     assert not found["T4"].fits
     assert found.answer.startswith("Rent the L4 for Llama 3.1 8B in 16 bits:")
     assert "The H100 SXM is the fastest" in found.answer and "500 requests" in found.answer
+    unpriced = estimate_serving("Llama 3.2 1B", devices=["RTX 4070"])
+    assert unpriced.answer.endswith("tokens/s, no price is known here.")
     rate = found["L4"].tokens_per_s
     assert rate[0] < found.demand.rates(found["L4"].machine.chip).decode_tokens_per_s < rate[1]
 
