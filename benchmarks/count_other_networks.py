@@ -22,6 +22,11 @@ from course_tools.estimate import count_work, estimate_memory
 from tools.page.page_data import OTHERS, short, step_text
 
 DENOISING = "A sample is one denoising step of one image. An image takes 20 to 50 of them."
+ALL_WEIGHTS = "Training is of all weights: LoRA, which takes less memory, is not estimated."
+# The job that the page asks about first: to adapt a network to data of one's own.
+FINETUNING = {"batch": 1, "samples": 1_000, "epochs": 15}
+SPEECH = {"batch": 8, "samples": 10_000, "epochs": 5}
+LOOKING = {"batch": 1, "samples": 10_000, "epochs": 1}
 DETECTORS = "torchvision.models.detection"
 OPENAI = "weights, in OpenAI's table of Whisper's models"
 TORCHVISION = "in torchvision's list of weights"
@@ -29,7 +34,8 @@ TORCHVISION = "in torchvision's list of weights"
 # what others published of it.
 NETWORKS = {
     "Stable Diffusion 1.5 U-Net, 512 x 512": {
-        "note": DENOISING,
+        "note": f"{DENOISING} {ALL_WEIGHTS}",
+        "usual": FINETUNING,
         "source": "860 million weights, in Table 1 of the paper on SDXL (arXiv 2307.01952)",
         "lines": """
             from diffusers import UNet2DConditionModel
@@ -40,7 +46,8 @@ NETWORKS = {
             """,
     },
     "Stable Diffusion XL U-Net (SDXL), 1024 x 1024": {
-        "note": DENOISING,
+        "note": f"{DENOISING} {ALL_WEIGHTS}",
+        "usual": FINETUNING,
         "source": "2.6 billion weights, in Table 1 of the paper on SDXL (arXiv 2307.01952)",
         "lines": """
             from diffusers import UNet2DConditionModel
@@ -107,6 +114,7 @@ NETWORKS = {
     },
     "wav2vec 2.0 base, 10 s of speech": {
         "note": "A sample is ten seconds of sound. The loss is not counted.",
+        "usual": SPEECH | {"epochs": 20},
         "source": "94.4 million weights, in OpenVINO's list of models",
         "lines": """
             from transformers import Wav2Vec2Config, Wav2Vec2ForCTC
@@ -151,10 +159,12 @@ def whole(network):
         names = ("layers", "width", "heads", "mels", "words")
         made = WHISPER.format(**dict(zip(names, network["whisper"], strict=True)))
         note = "A sample is 30 seconds of sound with a text of 200 tokens, read at once."
-        return {"lines": made, "note": f"{note} Writing it token by token takes longer.", **source}
+        note += f" Writing it token by token takes longer. {ALL_WEIGHTS}"
+        return {"lines": made, "note": note, "usual": SPEECH, **source}
     if "detector" in network:
         made = DETECTOR.format(**network)
-        return {"lines": made, "note": "A sample is one image.", "detects": True, **source}
+        note = "A sample is one image."
+        return {"lines": made, "note": note, "usual": LOOKING, "detects": True, **source}
     return network
 
 
@@ -185,7 +195,7 @@ def count(network):
             held = estimate_memory(model, inputs, batch=4, training=training).lines()
             memory[task] = short(*[number for line in held for number in line])
         print(f"  {task}: {work.parameters / 1e6:,.1f} million parameters, {work}", flush=True)
-    rest = {key: network[key] for key in ("note", "source", "detects") if key in network}
+    rest = {key: network[key] for key in ("note", "source", "detects", "usual") if key in network}
     weights = sum(each.numel() for each in model.parameters())
     return {"steps": steps, "memory": memory, "lines": lines, "weights": weights, **rest}
 

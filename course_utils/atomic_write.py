@@ -49,6 +49,12 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
         raise
 
 
+def refuse_foreign(path: Path, mark: str) -> None:
+    """Raise FileExistsError if a file at `path` does not hold `mark`, as each of ours does."""
+    if path.is_file() and (there := path.read_bytes()) and mark.encode() not in there:
+        raise FileExistsError(f"{path} holds something else, which would be lost")
+
+
 def can_replace(path: Path) -> bool:
     """Say whether this user may put another file in the place of one, or of none.
 

@@ -31,7 +31,7 @@ MARKED = {
     "course_lessons/test_setup.py": "slow",
     "tools/test_standalone.py": "slow",
     "course_lessons/exercises/test_exercises.py": "long",
-    "course_lessons/scripts": "long",
+    "course_lessons/scripts/test_train_cpu.py": "long",
     "course_lessons/device_speed/test_panel.py": "long",
     "course_lessons/test_lightning_training.py": "long",
     "course_lessons/worth_it/test_money.py": "long",

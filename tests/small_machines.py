@@ -121,10 +121,6 @@ class SmallMachine:
         """Run the set-up cell, or another one, as a notebook does."""
         return self.run("-c", RUN_CELL, cell=cell)
 
-    def imports_the_course(self) -> bool:
-        """Say whether Python finds the course here."""
-        return self.run("-c", "import course_utils").returncode == 0
-
     def has(self, **versions: str) -> "SmallMachine":
         """Put stand-ins of these versions in, as the machine's maker did, and return the
         machine.

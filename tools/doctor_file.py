@@ -22,6 +22,8 @@ runpy.run_module("course_tools.doctor", run_name="__main__", alter_sys=True)
 
 def write(target: Path) -> None:
     """Write the file: a shebang and a zip, which Python runs (its documentation: zipapp)."""
+    if target.is_file() and b"course_tools/doctor/" not in target.read_bytes():
+        sys.exit(f"{target} holds something else, which would be lost. Choose another place.")
     files = []
     for part in PARTS:
         files += sorted(path for path in ROOT.glob(part) if path.is_file())

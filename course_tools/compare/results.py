@@ -99,7 +99,7 @@ class Result:
         shown = [one for one in self.measurements if one.label in (winner, *rivals)]
         doubtful = [one for one in shown if one.warnings]
         if 2 * len(doubtful) >= len(shown):
-            return "Not sure: half the points are unreliable"
+            return f"Not sure: {len(doubtful)} of {len(shown)} points are unreliable"
         if any(one.size == self.sizes[-1] for one in doubtful):
             return f"Not sure: a point at {self.sizes[-1]:,} is unreliable"
         wins_from = [self._wins_from(winner, rival) for rival in rivals]

@@ -24,7 +24,8 @@ def main() -> int:
         description="Why is an accelerator missing or unusable here, and what is the fix?",
         epilog="exit status: 0 if every kind that --require names works, or without --require if "
         "PyTorch works, on the CPU at least; 1 if not; 2 if the command itself is wrong. If Python "
-        "dies before anything is printed, start it as: python -P -m course_tools.doctor",
+        "dies before anything is printed, start it as: python -P -m course_tools.doctor. "
+        f"Example: python {PROGRAM} --require cuda",
     )
     require = "examine this kind of device alone, and fail if it does not work; may be repeated"
     parser.add_argument("--require", action="append", choices=KINDS, help=require)

@@ -6,6 +6,7 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def _unknown(name: str) -> str:
         asked = ["finetune"] if language_models()[language].encoder else ["finetune", "serve"]
         questions = " or ".join(f"`{command} {language!r}`" for command in asked)
         return f"{language} is a language model: ask {questions}."
-    known = [*counted_names(), *language_models()]
+    known = {each: each for each in (*counted_names(), *language_models())}
     return (
         f"no model {name!r} is known{nearest(name, known)}. Pass a name of pytorch-image-models, "
         f"or your own model as package.module:factory or file.py:factory, where factory() returns "
@@ -242,11 +243,9 @@ def _add_finetuning(add: Callable[..., Any]) -> None:
     chunks = "pieces in which the loss is computed (1)"
     add("--chunks", type=_positive, metavar="N", help=chunks)
     add("--compiled", action="store_true", help="with torch.compile")
-
-    def answer(model: str, **asked: Any) -> Answers:
-        return _language(estimate_finetuning, model, **asked)
-
-    add.__self__.set_defaults(answer=answer)  # type: ignore[attr-defined]
+    add.__self__.set_defaults(  # type: ignore[attr-defined]
+        answer=partial(_language, estimate_finetuning)
+    )
 
 
 def _add_serving(add: Callable[..., Any]) -> None:
@@ -257,11 +256,9 @@ def _add_serving(add: Callable[..., Any]) -> None:
     add("--prompt", type=_positive, metavar="N", help="tokens of a request (512)")
     add("--generated", type=_positive, metavar="N", help="tokens of an answer (256)")
     add("--requests", type=_positive, metavar="N", help="of the whole job (1000)")
-
-    def answer(model: str, **asked: Any) -> Answers:
-        return _language(estimate_serving, model, **asked)
-
-    add.__self__.set_defaults(answer=answer)  # type: ignore[attr-defined]
+    add.__self__.set_defaults(  # type: ignore[attr-defined]
+        answer=partial(_language, estimate_serving)
+    )
 
 
 COMMANDS: dict[str, tuple[str, Callable[[Callable[..., Any]], None]]] = {

@@ -9,7 +9,7 @@ from course_tools.estimate.memory.memory_model import capacity_bytes
 from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import StepTime
-from course_tools.estimate.words import CENT, amount_text, amounts, energy_text, number, span
+from course_tools.estimate.words import CENT, amount_text, amounts, number, span, with_currency
 from course_utils.units import format_bytes, format_seconds
 
 BRIM = 0.9  # a step that needs more of a memory only just fits
@@ -32,7 +32,6 @@ FIGURES: tuple[str, ...] = (
     "step_s",
     "samples_per_s",
     "factor",
-    "energy_kwh",
     "currency",
     "checked",
 )
@@ -122,8 +121,8 @@ class Answer:
 
     @property
     def hours(self) -> float:
-        """Hours of the whole job."""
-        return self.samples / self.samples_per_s / 3600
+        """Hours of the whole job, which takes one step at least."""
+        return max(self.samples, self.batch) / self.samples_per_s / 3600
 
     @property
     def hours_interval(self) -> tuple[float, float]:
@@ -139,18 +138,6 @@ class Answer:
     def capacity_bytes(self) -> float | None:
         """Bytes of the memory of each device."""
         return capacity_bytes(self.machine.chip) if self.machine else None
-
-    @property
-    def watts(self) -> float | None:
-        """Of all devices together, by the data sheet; None where it does not say."""
-        if self.machine is None or self.machine.chip.watts is None:
-            return None
-        return self.machine.chip.watts * self.count
-
-    @property
-    def energy_kwh(self) -> float | None:
-        """Energy at the slow end of the interval, by the data sheet's watts, as an upper bound."""
-        return None if self.watts is None else self.hours_interval[1] * self.watts / 1000
 
     @property
     def cost(self) -> float | None:
@@ -203,21 +190,21 @@ class Answer:
             number(self.samples_per_s),
             self._cost_of_thousand(),
             format_bytes(self.needed_bytes),
-            energy_text(self.energy_kwh),
             self._factors(),
         )
 
     def _cost_of_thousand(self) -> str:
         """Return what 1,000 samples cost, in two digits, also where that is less than a cent."""
-        if self.cost is None or self.currency is None:
+        if self.price is None or self.currency is None:
             return "?"
-        each = 1000 * self.cost / self.samples
+        each = 1000 / self.samples_per_s / 3600 * self.count * self.price.per_hour
         if each == 0:
             return "free"
         if each >= CENT:
             return amount_text(each, self.currency)
-        digits = f"{each:.2g}" if each >= 1e-4 else "< 0.0001"
-        return f"{digits} {self.currency}"
+        if each < 1e-4:
+            return f"< {with_currency('0.0001', self.currency)}"
+        return with_currency(f"{each:.2g}", self.currency)
 
     def _factors(self) -> str:
         low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT = "course_tools.estimate 4"
 HEADER = ("device", "time", "cost", "fits", "why")
-# energy is by the data sheet's watts
-LONG_HEADER: tuple[str, ...] = ("device", "precision", "step", "per second", "per 1,000", "memory")
-LONG_HEADER += ("energy at most", "factor")
+LONG_HEADER = ("device", "precision", "step", "per second", "per 1,000", "memory", "factor")
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ class Answers:
         return lines
 
     def details(self) -> str:
-        """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
+        """Return everything else as text: steps, memory, prices, sources, free sessions."""
         estimated = [row for row in self.rows if row.machine]
         table = text_table(LONG_HEADER, [row.long_cells() for row in self.rows])
         lines = [*self.demand.details(self.rows), *_reasons(estimated)]
@@ -214,11 +212,13 @@ def answer_on(
         where: the free offer that the machine belongs to, or "".
     """
     step = demand.on(machine)
+    batch = demand.batch * machine.count
+    flops = None if demand.flops is None else demand.flops * max(samples, batch) / demand.batch
     return Answer(
         machine=machine,
         precision=step.precision,
         step_s=step.seconds,
-        batch=demand.batch * machine.count,
+        batch=batch,
         samples=samples,
         price=price,
         evidence=step.evidence,
@@ -226,7 +226,7 @@ def answer_on(
         needed_bytes=step.needed_bytes,
         fits=step.fits,
         where=where,
-        flops=None if demand.flops is None else demand.flops * samples / demand.batch,
+        flops=flops,
         tokens_per_s=step.tokens_per_s,
     )
 

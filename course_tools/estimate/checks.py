@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from numbers import Integral, Real
 
 LARGEST = 1e30  # no amount that anybody means is larger
@@ -34,17 +34,31 @@ def check_deadline(hours: object) -> None:
         raise ValueError(f"deadline_hours must be a positive number, or None, but got {hours!r}.")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ": the nearest are ..." with three known names like another, or "".
+def nearest(name: str, known: Mapping[str, str]) -> str:
+    """Return ": the nearest are ..." with three known names that may be meant, or "".
 
-    Capitals, marks and the owner before a slash do not matter.
+    They begin with the same word, as those of a family do, or else are a slip away: "resnet51" and
+    "Llama 4" have a family here, "densnet121" is a slip, and "yolov8n" is neither.
+
+    Args:
+        name: as it was typed.
+        known: by the names that are compared, the names that are said.
     """
-    names = {plain_name(each): each for each in known}
-    typed = plain_name(name)
-    found = difflib.get_close_matches(typed, names, n=3, cutoff=0.5)
-    found += [each for each in names if each.startswith(typed)][: 3 - len(found)] if typed else []
-    listed = ", ".join(names[each] for each in dict.fromkeys(found))
+    typed, word = plain_name(name), _first_word(name)
+    plain = {plain_name(each): said for each, said in known.items()}
+    words = {plain_name(each): _first_word(each) for each in known}
+    family = [each for each in plain if word and words[each] == word]
+    if not family and len(word) > 2:  # "mobilenet" of "mobilenetv3"
+        family = [each for each in plain if words[each].startswith(word)]
+    found = difflib.get_close_matches(typed, family, n=9, cutoff=0.0)
+    found = found or difflib.get_close_matches(typed, plain, n=9, cutoff=0.8)
+    listed = ", ".join(list(dict.fromkeys(plain[each] for each in found))[:3])
     return f": the nearest are {listed}" if listed else ""
+
+
+def _first_word(name: str) -> str:
+    """Return the letters with which a name begins, without its owner."""
+    return re.split(r"[\W\d_]", name.rpartition("/")[2].casefold())[0]
 
 
 def plain_name(name: str) -> str:

@@ -1,6 +1,5 @@
 """Chips and the links between them: figures of data sheets, kept in chips.json."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from course_tools.estimate.checks import is_amount
+from course_tools.estimate.checks import is_amount, nearest
 
 CHIPS_FILE = Path(__file__).parent / "chips.json"
 
@@ -36,10 +35,6 @@ class Chip:
         old_host: whether it usually stands beside a host of its own time, 2021 or before.
         corrected: whether error correction takes a sixteenth of its memory.
         source: address of the data sheet.
-        uncertain: the names of figures for which no second source was found, or that sources do not
-            agree on.
-        checked: the second sources of the other figures, by their keys in chips.json; none where
-            the data sheet itself was read.
         achieved_share: the share of the peak that matrix products reach, by "fp32", "tf32" and
             "16 bits", where it was measured or fitted.
     """
@@ -56,8 +51,6 @@ class Chip:
     old_host: bool = False
     corrected: bool = False
     source: str = "your own figures"
-    uncertain: tuple[str, ...] = ()
-    checked: tuple[str, ...] = ()
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,7 +121,7 @@ class Chip:
 @dataclass(frozen=True)
 class Link:
     """A link between chips: `gb_per_s` in one direction from each chip, by the standard or the data
-    sheet.
+    sheet. It is `uncertain` where no second source agrees.
     """
 
     name: str
@@ -136,6 +129,13 @@ class Link:
     reckoned_from: str
     source: str
     uncertain: bool
+
+    def __repr__(self) -> str:
+        doubt = ", no second source agrees" if self.uncertain else ""
+        return (
+            f"{self.name}, {self.gb_per_s:g} GB/s each way ({self.reckoned_from}{doubt}: "
+            f"{self.source})"
+        )
 
 
 Named = TypeVar("Named", bound=Chip | Link)
@@ -170,9 +170,8 @@ def all_chips() -> tuple[Chip, ...]:
 
 def _chip(row: dict[str, Any]) -> Chip:
     achieved = {precision: entry["share"] for precision, entry in row.pop("achieved").items()}
-    for several in ("also", "uncertain", "checked"):
-        row[several] = tuple(row.get(several, ()))
-    return Chip(**row, achieved_share=achieved)
+    known = {name: value for name, value in row.items() if name not in ("uncertain", "checked")}
+    return Chip(**known | {"also": tuple(row.get("also", ()))}, achieved_share=achieved)
 
 
 @cache
@@ -203,10 +202,8 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
     known = _by_plain_name(among)
     if _plain(name) in known:
         return known[_plain(name)]
-    near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.6)
-    names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
-    nearest = f": the nearest are {names}" if near else ""
-    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list}.")
+    near = nearest(_plain(name), {label: item.name for label, item in known.items()})
+    raise ValueError(f"unknown {what} {name!r}{near}. {how_to_list}.")
 
 
 def _plain(name: str) -> str:

@@ -143,45 +143,45 @@ def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, Coun
         ValueError: no network of that name, image and kind of step was counted, or the job asks for
             another precision or optimizer.
     """
-    typed, name = name, counted_name(name) or name
-    if name not in counted_names():
+    typed, name, known = name, counted_name(name) or name, sorted(counted_names())
+    if name not in known:
         raise ValueError(
-            f"no network {typed!r} was counted{nearest(typed, counted_names())}. Pass a module, or "
-            f"the name of a network of pytorch-image-models, such as resnet50."
+            f"no network {typed!r} was counted{nearest(typed, {each: each for each in known})}. "
+            f"Pass a module, or the name of a network of pytorch-image-models, such as resnet50."
         )
-    if len(images) != 4:
-        raise ValueError(
-            f"{name} was counted with images, (samples, channels, height, width), but got a shape "
-            f"of {tuple(images)}."
-        )
-    samples, channels, height, width = images
-    if channels != 3:
+    if len(images) != 4 or images[1] != 3:
         raise ValueError(
             f"{name} was counted with images of 3 channels, (samples, 3, height, width), but got a "
             f"shape of {tuple(images)}."
         )
+    samples, _, height, width = images
     batch = job.batch or samples
     sides = _sides(name, job.training)
-    if not sides:
-        task = "training" if job.training else "inference"
-        raise ValueError(f"{name} was not counted for {task}. Pass the model.")
+    asked_otherwise = [
+        how
+        for how, otherwise in (
+            ("for training" if job.training else "for inference", not sides),
+            (f"in {job.precision}, but in 16 bits", job.precision not in ("amp", "bf16", "fp16")),
+            ("on devices that share it (shards=)", job.shards > 1),
+            ("with a loss=", job.loss is not None),
+            ("with channels_last=", bool(job.channels_last)),
+            ("with a batch_dim=", bool(job.batch_dim)),
+            (f"with {job.optimizer}, but with adam", job.training and job.optimizer != "adam"),
+        )
+        if otherwise
+    ]
+    if asked_otherwise:
+        raise ValueError(f"{name} was not counted {asked_otherwise[0]}. Pass the model.")
     pixels = height * width
     side = min(sides, key=lambda one: abs(math.log(one * one / pixels)))
-    if job.precision not in ("amp", "bf16", "fp16") or job.shards > 1:
-        raise ValueError(f"{name} was counted in 16 bits and on one device alone. Pass the model.")
-    for asked in ("loss", "channels_last", "batch_dim"):
-        if getattr(job, asked) not in (None, False, 0):
-            raise ValueError(f"{name} was counted without {asked}=. Pass the model.")
-    if job.training and job.optimizer != "adam":
-        raise ValueError(f"{name} was counted with adam, not {job.optimizer}. Pass the model.")
     network = networks()[name, side, job.training, True]
     scale = pixels / side**2
     work = network.at(batch, "fp16", scale)
     if (height, width) != (side, side):
         if not _is_convolutional(work):
-            known = ", ".join(f"{one} x {one}" for one in sides)
+            squares = ", ".join(f"{one} x {one}" for one in sides)
             raise ValueError(
-                f"{name} was counted with images of {known}, and what it does does not grow with "
+                f"{name} was counted with images of {squares}, and what it does does not grow with "
                 f"the pixels alone, so {height} x {width} is not known. Pass the model."
             )
         sentence = f"counted with images of {side} x {side}, and scaled to {height} x {width}"

@@ -255,9 +255,8 @@ class NetworkDemand:
             lines.append(sentence(hosts["about"]))
         if beside["about"] in used:
             lines.append(
-                "What a training loop does beside the step (logging, loss.item(), clipping, "
-                f"augmentation, an average of the weights) is not counted: a factor of "
-                f"{beside['factor']} for it is in the upper end."
+                "Logging, loss.item(), clipping, augmentation and an average of the weights are "
+                f"not counted, but the upper end allows a factor of {beside['factor']} for them."
             )
         return [*lines, "Reading data is not included."]
 
@@ -276,7 +275,9 @@ class NetworkDemand:
         """Return what was counted, and what launches it; see `demand.Demand`."""
         half = self.work.precision in ("fp16", "bf16")  # counted alike, and each row says its own
         work = replace(self.work, precision="16 bits") if half else self.work
-        lines = [f"{work!r}.", *_unaligned(work), *_hosts(rows)]
+        several = [row.machine for row in rows if row.machine and row.count > 1]
+        links = [f"Link of {machine.name}: {machine.link!r}." for machine in several]
+        lines = [f"{work!r}.", *_unaligned(work), *_hosts(rows), *links]
         if self.memory.needed_bytes is not None:
             lines.append(memory_note(work.training, self.memory.optimizer))
         return lines

@@ -40,13 +40,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
-def energy_text(energy_kwh: float | None) -> str:
-    """Return an energy such as "8.2 kWh"."""
-    if energy_kwh is None:
-        return "?"
-    return "less than 0.01 kWh" if energy_kwh < 0.01 else f"{number(energy_kwh)} kWh"
-
-
 def amounts(interval: tuple[float, float], currency: str) -> str:
     """Return an interval of money such as "$1.20 to $3.40"."""
     low, high = (amount_text(amount, currency) for amount in interval)
@@ -59,7 +52,11 @@ def amount_text(amount: float, currency: str) -> str:
     """Return an amount of money: a sign such as "$" stands before it, a word behind it."""
     if 0 < amount < CENT / 2:
         return f"less than {amount_text(CENT, currency)}"
-    digits = f"{amount:,.0f}" if amount >= 9.995 else f"{amount:.2f}"
+    return with_currency(f"{amount:,.0f}" if amount >= 9.995 else f"{amount:.2f}", currency)
+
+
+def with_currency(digits: str, currency: str) -> str:
+    """Return digits with the sign of a currency before them, or its name behind."""
     return f"{digits} {currency}" if currency.isalpha() else f"{currency}{digits}"
 
 

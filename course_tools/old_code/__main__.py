@@ -13,7 +13,9 @@ READABLE = "Python (.py), notebooks (.ipynb), Markdown or plain text"
 
 def main(arguments: list[str] | None = None) -> int:
     """Report on each file and return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m course_tools.old_code", description=__doc__)
+    program = "python -m course_tools.old_code"
+    example = f"example: {program} train.py notebook.ipynb"
+    parser = argparse.ArgumentParser(prog=program, description=__doc__, epilog=example)
     help_text = f"{READABLE}; the message of an error in quotes; - reads standard input"
     parser.add_argument("files", nargs="+", metavar="FILE", help=help_text)
     options = parser.parse_args(arguments)

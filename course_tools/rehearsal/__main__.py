@@ -17,14 +17,19 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m course_tools.rehearsal",
         description="Run a script on pretended GPUs: real errors, values of the CPU, no times.",
+        epilog="example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
     )
-    parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda")
+    kinds = "kind of device to pretend (default %(default)s)"
+    parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda", help=kinds)
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    parser.add_argument("--gpus", type=int, default=ranks, help="how many there are")
-    parser.add_argument("--memory", help="of each, for tensors, such as 16GB: beyond it, an error")
-    parser.add_argument("--capability", default="8.0", help="CUDA's, 7.5 for a T4")
+    parser.add_argument("--gpus", type=int, default=ranks, help="how many (default %(default)s)")
+    memory = "memory of each for tensors, such as 16GB: more ends in a GPU's error"
+    parser.add_argument("--memory", help=memory)
+    capability = "compute capability of CUDA, such as 7.5 for a T4 (default %(default)s)"
+    parser.add_argument("--capability", default="8.0", help=capability)
     parser.add_argument("--steps", type=int, help="end after so many steps of an optimizer")
-    parser.add_argument("--hide-real", action="store_true", help="although a real GPU is here")
+    real = "hide a real GPU that is here, and pretend all the same"
+    parser.add_argument("--hide-real", action="store_true", help=real)
     parser.add_argument("script", help="the script, or -m and a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
     front, module, rest = split_module(arguments)

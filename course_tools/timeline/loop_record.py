@@ -31,6 +31,7 @@ LOADER = "enumerate(DataLoader)#"  # how the profiler's name for a fetch begins
 # the longer ones were the loader's, or the change from one part of the step to the next. A pause
 # that takes longer is work of the loop's own.
 PAUSE_S = 0.2e-3
+BACKWARD = "autograd::engine::evaluate_function"  # how autograd's name for a function begins
 # An operation on the CPU that takes less than so many times as long as an addition of two numbers
 # is overhead altogether.
 SMALL = 5
@@ -227,18 +228,31 @@ def _pauses_s(
     """Return, for each step, the seconds in which the device had nothing to do while the host was
     for longer than `PAUSE_S` neither in PyTorch nor waiting for a batch.
     """
-    inside = []
-    for call in calls:  # and not Python's own functions, which a trace with stacks has too
-        in_optimizer = call["name"].startswith("Optimizer.")
-        if in_optimizer or call["cat"] in ("cpu_op", *DRIVER):
-            inside.append(call)
-    busy, device = union([*_spans(inside), *fetched]), union(_spans(on_device))
+    # and not Python's own functions, which a trace with stacks has too
+    inside = [call for call in calls if call["cat"] in ("cpu_op", *DRIVER)]
+    updates = _updates([call for call in calls if call["name"].startswith("Optimizer.")], inside)
+    busy, device = union([*_spans([*inside, *updates]), *fetched]), union(_spans(on_device))
     found = []
     for block in blocks:
         edges = (Span("", block.start_s, block.start_s), Span("", block.end_s, block.end_s))
         in_calls = union([*_cut(busy, block), *edges], PAUSE_S)
         found.append(block.seconds - covered_s([*in_calls, *_cut(device, block)]))
     return found
+
+
+def _updates(optimizers: Iterable[Event], operations: Iterable[Event]) -> list[Event]:
+    """Return the optimizer's calls without the closure that some of them run: Lightning's closure
+    is the whole `training_step` and the backward pass, so the update begins after these.
+    """
+    backward = [call for call in operations if call["name"].startswith(BACKWARD)]
+    ends = sorted(call["ts"] + call["dur"] for call in backward)
+    updates: list[Event] = []
+    for call in optimizers:
+        end = call["ts"] + call["dur"]
+        before = bisect_right(ends, end)
+        start = max(call["ts"], ends[before - 1]) if before else call["ts"]
+        updates.append({**call, "ts": start, "dur": end - start})
+    return updates
 
 
 def _cut(apart: list[Span], block: Span) -> list[Span]:

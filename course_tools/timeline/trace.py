@@ -65,13 +65,17 @@ def _kind_of(category: str, name: str) -> str:
     return "arithmetic" if multiplies else "memory"
 
 
+def silence_profiler() -> None:
+    """Let the profiler of a CUDA build not report on stderr that there is no GPU."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+
+
 def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
     """Run `fn()` under torch.profiler, wait for the device, and return the Chrome trace, with the
     names of Python's threads by their numbers as "threads".
     """
     if device.kind == "cpu":
-        # a CUDA build reports on stderr that there is no GPU
-        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+        silence_profiler()
     activities = [ProfilerActivity.CPU]
     if activity := kind_called(device.kind).activity:
         activities.append(getattr(ProfilerActivity, activity))

@@ -10,6 +10,7 @@ import io
 import json
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -42,6 +43,8 @@ from course_utils.lightning import calm_lightning, pl
 from course_utils.load_function import NoSuchFunction, load_function
 
 SEED = 42  # of a training without one
+# What torch says of a state that does not fit, and `EpochReport` of that of another optimizer.
+MISFIT = re.compile(r"in loading state_dict|loaded state dict|state of another optimizer")
 REFUSAL = "course_utils.launch.request.LaunchError: "  # in the traceback of a rank
 
 
@@ -174,6 +177,16 @@ def train(request: Request) -> None:
         start_processes(fit_as_rank, arguments, nprocs=count, start_method=method)
 
 
+def does_not_fit(request: Request, cause: str) -> str:
+    """Say so if a resumed training failed because it was edited; else return nothing."""
+    if not (request.resume and MISFIT.search(cause)):
+        return ""
+    return (
+        f"{request.training} has another network or optimizer than {request.checkpoint}: {cause} "
+        "Take back the change, or choose another folder."
+    )
+
+
 def try_to_train(request: Request) -> tuple[str, bool]:
     """Train, and return why that failed, or nothing, and whether it was refused."""
     result_before = file_identity(request.result_file)
@@ -185,6 +198,8 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         cause = cause_of(error.msg)
         if cause.startswith(REFUSAL):
             return cause.removeprefix(REFUSAL), True
+        if why := does_not_fit(request, cause):
+            return why, True
         print(without_library_frames(error.msg), flush=True)
         return f"rank {error.error_index} raised {cause}", False
     except ProcessExitedException as error:
@@ -193,6 +208,8 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         return f"{request.training} called sys.exit({error.code!r}).", False
     except Exception:
         text = traceback.format_exc()
+        if why := does_not_fit(request, cause_of(text)):
+            return why, True
         print(without_library_frames(text), flush=True)
         return f"{request.training} raised {cause_of(text)}", False
     if file_identity(request.result_file) not in (None, result_before):

@@ -30,6 +30,8 @@ def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
     clean["PYTHONUNBUFFERED"] = "1"
     clean["PYTHONIOENCODING"] = "utf-8:backslashreplace"
     clean.setdefault("USER", user_name())  # PyTorch asks for it, in a container in vain
+    if os.path.expanduser("~") == "~":  # without a home folder matplotlib cannot be imported
+        clean["HOME"] = tempfile.gettempdir()
     warnings = [clean.get("PYTHONWARNINGS", ""), *(f"ignore:{message}" for message in IGNORED)]
     clean["PYTHONWARNINGS"] = ",".join(warnings).removeprefix(",")
     return clean

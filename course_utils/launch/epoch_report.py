@@ -54,6 +54,9 @@ class EpochReport(pl.callbacks.Checkpoint):
         Lightning would finish the batch first, and wait for ranks that may have ended.
         """
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in trainer.optimizers:
+            if missing := each.defaults.keys() - each.param_groups[0].keys():
+                raise ValueError(f"state of another optimizer: it has no {min(missing)}")
         self.start_s = time.monotonic()
         if trainer.world_size > 1:
             name = f"rank {trainer.global_rank}"

@@ -47,18 +47,17 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     use_kernel_python()
     # torch 2.11 says it at the first use of its profiler, and a single recording loses nothing
     warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
-    # On a machine without a GPU, a CUDA build's profiler and its compiler complain about that.
-    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    # On a machine without a GPU, the compiler of a CUDA build complains about that.
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     unpack_wheel()
-    missing, unfit = look(requirements(extra))
+    missing, unfit = find_missing(requirements(extra))
     if "torch" in [each.name for each in missing]:
         print("Adding PyTorch and what else is missing: this can take some minutes ...")
     before = installed()
     problem = install(missing) if missing else ""
     said = f"Course {importlib.import_module('course_utils').__version__} is here"
     if added := installed().items() - before.items():
-        said += f"; added: {name_some(dict(added), missing)}"
+        said += f"; added: {name_added(dict(added), missing)}"
     if problem:
         said += f", but not {', '.join(each.name for each in missing)}: {problem}"
     for each in unfit:
@@ -67,10 +66,11 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     if lesson and not problem:
         said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")
-    keep_prices()
+    keep_dollar_signs()
     if problem or not lesson:
         return None
     # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
+    importlib.import_module("course_tools.timeline.trace").silence_profiler()
     return importlib.import_module("course_lessons.openings").draw_opening(lesson)
 
 
@@ -83,7 +83,7 @@ def enter_folder(lesson: str) -> str:
     return name.as_posix()
 
 
-def keep_prices() -> None:
+def keep_dollar_signs() -> None:
     """Let tables of pandas show "$1 to $2", which MathJax would take for a formula.
 
     pandas' own option writes the class that MathJax 2 knew; JupyterLab's MathJax has another.
@@ -141,7 +141,7 @@ def requirements(extra: str) -> list[Requirement]:
     return [each for each in found if not each.marker or each.marker.evaluate({"extra": extra})]
 
 
-def look(wanted: list[Requirement]) -> tuple[list[Requirement], list[Requirement]]:
+def find_missing(wanted: list[Requirement]) -> tuple[list[Requirement], list[Requirement]]:
     """Return the requirements that are not here, and those of which another version is here."""
     missing, unfit = [], []
     for each in wanted:
@@ -162,7 +162,7 @@ def installed() -> dict[str, str]:
     return {name: number for name, number in found if name}
 
 
-def known(number: str) -> bool:
+def can_be_pinned(number: str) -> bool:
     """Say whether a version is one that pip can read; Debian's own packages have others."""
     try:
         Version(number)
@@ -171,7 +171,7 @@ def known(number: str) -> bool:
     return True
 
 
-def name_some(added: dict[str, str], asked: list[Requirement]) -> str:
+def name_added(added: dict[str, str], asked: list[Requirement]) -> str:
     """Return the packages that were asked for with their versions, and how many came with them."""
     names = [each.name for each in asked if each.name in added]
     text = ", ".join(f"{name} {added[name]}" for name in names)
@@ -184,10 +184,12 @@ def install(missing: list[Requirement]) -> str:
     names = [f"{each.name}{each.specifier}" for each in missing]
     with TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "installed.txt"
-        pins = [f"{name}=={number}\n" for name, number in installed().items() if known(number)]
+        pins = [
+            f"{name}=={number}\n" for name, number in installed().items() if can_be_pinned(number)
+        ]
         constraints.write_text("".join(pins), encoding="utf-8")
         folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
-        command = installer()
+        command = install_command()
         if not command:
             where = shlex.quote(sys.executable)
             wanted = shlex.join(names)
@@ -198,10 +200,10 @@ def install(missing: list[Requirement]) -> str:
             done = subprocess.run([*command, *index, *names], capture_output=True, text=True)
             if done.returncode == 0:
                 return ""
-    return f"{why(done.stderr)} ({way_out(done.stderr)})"
+    return f"{last_error(done.stderr)} ({advise(done.stderr)})"
 
 
-def installer() -> list[str]:
+def install_command() -> list[str]:
     """Return the command that installs into this kernel's environment: pip's, or else uv's.
 
     uv makes environments without pip. Python brings a pip of its own, if its maker left that in.
@@ -219,7 +221,7 @@ def installer() -> list[str]:
     return []
 
 
-def why(stderr: str) -> str:
+def last_error(stderr: str) -> str:
     """Return the line in which pip, or uv, says what went wrong."""
     lines = [line for line in stderr.splitlines() if line.strip()] or ["pip did not say why"]
     errors = [line for line in lines if line.lower().startswith("error: ")]
@@ -227,7 +229,7 @@ def why(stderr: str) -> str:
     return line.rstrip(".")[:300]
 
 
-def way_out(stderr: str) -> str:
+def advise(stderr: str) -> str:
     """Return what to do where packages could not be installed."""
     signs = ("Retrying (", "from versions: none", "Request failed after")  # the last is uv's
     offline = any(sign in stderr for sign in signs)

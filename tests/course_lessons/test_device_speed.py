@@ -1,13 +1,20 @@
 import sys
 import time
+from functools import partial
 
 import psutil
 import pytest
+import torch
+from course_lessons.cpu.pictures import _training_step, air_windows
+from course_lessons.data.models import ImageCNN
 from course_lessons.device_speed import lap_timer
 from course_lessons.device_speed.busy_neighbours import busy_neighbours
+from course_lessons.device_speed.image_step import training_step
 from course_lessons.device_speed.pictures import draw_abba, draw_published
 from course_lessons.device_speed.published import T4, resnet50_published, unlike_rows
 from course_lessons.evidence.published import published
+from course_lessons.gpu import own_step
+from course_lessons.waiting.photographs import make_step
 from start_python import python
 
 from course_utils.devices import pick_device
@@ -77,3 +84,33 @@ def test_laps_add_up_by_their_names(monkeypatch):
         clock.end(part)
     assert clock.seconds == {"copy": 2.0, "step": 2.0}
     assert done == ["clock", *["wait for cpu", "clock"] * 3]
+
+
+@pytest.mark.parametrize("lesson", ["cpu", "gpu", "device_speed", "waiting"])
+def test_each_step_that_is_timed_moves_the_weights_and_forgets_its_gradients(lesson, monkeypatch):
+    image, label = torch.rand(4, 3, 32, 32), torch.zeros(4, dtype=torch.long)
+    loss, cpu = torch.nn.functional.cross_entropy, pick_device("cpu")
+    seen = []
+    kept = torch.optim.Optimizer.add_param_group
+    monkeypatch.setattr(
+        torch.optim.Optimizer,
+        "add_param_group",
+        lambda self, group: kept(self, group) or seen.extend(self.param_groups[-1]["params"]),
+    )
+    if lesson == "cpu":
+        step = _training_step(*air_windows())
+    elif lesson == "gpu":
+        pair, total = (torch.ones(4, 2), label), (lambda outputs, _: outputs.sum())
+        step = own_step._training_step(torch.nn.Linear(2, 1), pair, total, cpu.torch_device, None)
+    elif lesson == "device_speed":
+        step = training_step(ImageCNN(), image, label, loss, cpu, "fp32")
+    else:
+        step = partial(make_step(), (image, None))
+    before = [each.detach().clone() for each in seen]
+    step()
+    assert not any(torch.equal(*pair) for pair in zip(before, seen, strict=True))
+    if lesson == "gpu":  # where the next step resets them
+        step()
+        assert seen[0].grad.tolist() == [[4, 4]]
+    else:
+        assert all(each.grad is None for each in seen)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import packaging
 import pytest
-from course_lessons.setup import why
+from course_lessons.setup import last_error
 from small_machines import (
     GOOD,
     ROOT,
@@ -189,7 +189,7 @@ def test_a_course_that_is_not_here_is_an_error_that_shows_the_way_out(machine):
     ],
 )
 def test_the_line_in_which_pip_or_uv_says_why_is_without_its_beginning(stderr, line):
-    assert why(stderr) == line
+    assert last_error(stderr) == line
 
 
 def test_a_published_course_that_cannot_be_reached_is_what_pip_says(machine):

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from course_lessons.waiting import photographs
 from course_lessons.waiting.compile_gains import gains, gains_by_family
 from course_lessons.waiting.photographs import BATCH, SIDE, Photographs, watch_training
 from torch.utils.data import DataLoader
@@ -17,8 +18,11 @@ def test_workers_say_who_they_are():
     assert {who for _, (who, _, _) in loader} == {"worker 0", "worker 1"}
 
 
-def test_the_timeline_of_a_training_shows_who_loads_and_who_trains():
+def test_the_timeline_of_a_training_shows_who_loads_and_who_trains(monkeypatch):
+    waits = []
+    monkeypatch.setattr(photographs, "wait_for", waits.append)
     _, loading, training = watch_training(workers=0).lanes
+    assert len(waits) == 6  # for the device, at the end of each step
     assert (loading.name, training.name, len(loading.work)) == ("loading", "device: training", 6)
     for load, step in zip(loading.work, training.work, strict=True):
         assert load.end_s <= step.start_s

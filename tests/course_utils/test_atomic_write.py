@@ -5,7 +5,12 @@ import sys
 
 import pytest
 
-from course_utils.atomic_write import file_identity, open_atomically, write_atomically
+from course_utils.atomic_write import (
+    file_identity,
+    open_atomically,
+    refuse_foreign,
+    write_atomically,
+)
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and limits of POSIX")
 
@@ -89,3 +94,15 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path):
     assert os.read(reader, 100) == b"to the reader"
     os.close(reader)
     assert path.is_fifo()
+
+
+def test_a_file_of_somebody_else_is_refused_and_an_empty_one_of_nobody_is_not(tmp_path):
+    path = tmp_path / "page.html"
+    refuse_foreign(path, "mark")  # there is none
+    path.touch()
+    refuse_foreign(path, "mark")
+    path.write_text("with the mark of ours")
+    refuse_foreign(path, "mark")
+    path.write_bytes(b"\xff a thesis")
+    with pytest.raises(FileExistsError, match="something else"):
+        refuse_foreign(path, "mark")

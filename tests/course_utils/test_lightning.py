@@ -35,7 +35,7 @@ def test_a_missing_device_is_an_error_and_not_a_fallback():
         trainer_kwargs("cuda:63")
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_first_trainer_leaves_no_variable_and_writes_nothing_alarming():
     """In a new process, because Lightning and torch_xla do this once a process."""
     code = """

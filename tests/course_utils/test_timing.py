@@ -154,6 +154,15 @@ def test_work_that_drifts_is_noticed(world, growth, word):
     assert any(f"{word} as it went" in warning for warning in timed.warnings)
 
 
+def test_one_slow_call_does_not_make_a_drift_larger():
+    assert timing._drift([1.0] * 9 + [1.1] * 8 + [100.0]) == pytest.approx(0.1)
+
+
+def test_a_block_that_was_short_by_accident_does_not_make_the_next_one_long(world):
+    timed = world.time(working(world, forever(0.001, 1e-9, 0.001)), max_s=0.1)
+    assert timed.calls_per_block <= 20
+
+
 def test_steady_noise_is_not_taken_for_drift(world):
     noise = torch.Generator().manual_seed(0)
     flagged = 0
@@ -201,28 +210,25 @@ def test_a_wait_inside_the_work_is_said_too():
     )
 
 
-def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
-    class Elsewhere:
-        device = torch.device("cuda", 0)
-
-    timed = time_call(Elsewhere)
-    assert (
-        "the result is not on cpu, so the clock did not wait for it: pass its device."
-        in timed.warnings
-    )
-    assert not any(
-        "pass its device" in warning for warning in time_call(lambda: torch.ones(3)).warnings
-    )
-
-
-@pytest.mark.parametrize(("index", "waited"), [(1, False), (0, True)])
-def test_a_result_on_another_card_than_the_one_waited_for_is_noticed(monkeypatch, index, waited):
+@pytest.mark.parametrize(
+    ("device", "of_result", "waited"),
+    [
+        (CPU, "cpu", True),
+        (CPU, "cuda:0", False),
+        (Device("cuda", 0, "the first of two cards"), "cuda:0", True),
+        (Device("cuda", 0, "the first of two cards"), "cuda:1", False),
+    ],
+)
+def test_a_result_on_another_device_than_the_one_waited_for_is_noticed(
+    monkeypatch, device, of_result, waited
+):
     class Result:
-        device = torch.device("cuda", index)
+        device = torch.device(of_result)
 
     monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: None)
-    timed = time_call(Result, device=Device("cuda", 0, "the first of two cards"), max_s=0.01)
-    assert waited is not any("pass its device" in warning for warning in timed.warnings)
+    said = time_call(Result, device=device, max_s=0.01).warnings
+    wrong = f"the result is not on {device}, so the clock did not wait for it: pass its device."
+    assert (wrong in said) is not waited
 
 
 def test_the_number_of_threads_is_set_for_the_timing_only():

@@ -50,6 +50,7 @@ def test_importing_the_course_never_imports_torch_xla():
     assert done.stdout.strip() == "False", done.stderr
 
 
+@pytest.mark.slow
 def test_importing_and_starting_xla_leaves_no_message_no_handler_and_no_choice_of_device(in_xla):
     code = """
 import logging, os
@@ -103,7 +104,7 @@ def test_a_default_of_a_variable_ends_with_its_block_and_a_given_value_stays(mon
 PROBLEM = "from course_utils.xla import xla_problem; print(xla_problem())"
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_torch_xla_that_is_not_there_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.without_torch_xla(tmp_path / "site"), PROBLEM)
     start = f"torch_xla is not installed here: {stand_ins.remedy('install it')}"
@@ -122,7 +123,7 @@ def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_p
     ), done.stdout + done.stderr
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(tmp_path):
     done = stand_ins.run(
         stand_ins.with_another_torch_xla(tmp_path / "site", "2.7.1", loads=True), PROBLEM
@@ -131,7 +132,7 @@ def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(t
     assert done.stdout.startswith(start), done.stderr
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_python_without_its_shared_library_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.without_libpython(tmp_path / "site"), PROBLEM)
     package = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
@@ -148,10 +149,8 @@ def test_before_torch_xla_is_installed_the_library_is_that_it_needs(monkeypatch)
     assert re.search(r"needs libpython3\S+, so .*`sudo apt install libpython3", xla_problem())
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(
-    "package", ["lightning.pytorch", pytest.param("pytorch_lightning", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
 def test_a_trainer_for_the_cpu_trains_beside_a_torch_xla_that_does_not_load(tmp_path, package):
     code = (
         f"import {package} as pl; from course_utils.lightning import trainer_kwargs\n"
@@ -235,7 +234,7 @@ def count_reading_and_falling_back() -> tuple[XLACounters, XLACounters]:
     start = xla_counters()
     assert value.sum().item() == 36
     read = xla_counters()
-    result = value.median() + 1
+    result = value.median() + torch.nn.functional.huber_loss(value, value) + 1
     run_recorded(value.device)
     fallen = xla_counters()
     assert result.item() == 5
@@ -245,7 +244,7 @@ def count_reading_and_falling_back() -> tuple[XLACounters, XLACounters]:
 def test_reading_a_value_is_a_transfer_and_an_unknown_operation_is_a_fallback(in_xla):
     read, fallen = in_xla(count_reading_and_falling_back)
     assert (read.from_device, read.fallbacks) == (1, 0)
-    assert (fallen.from_device, fallen.to_device, fallen.fallbacks) == (1, 1, 1)
+    assert (fallen.from_device, fallen.fallbacks) == (2, 2) and fallen.to_device >= 1
 
 
 # Training

@@ -23,6 +23,15 @@ def one_file(tmp_path_factory):
     return path
 
 
+def test_a_file_of_somebody_else_is_kept_and_one_of_ours_is_replaced(one_file):
+    doctor_file.write(one_file)
+    mine = one_file.with_name("mine.pyz")
+    mine.write_text("my work")
+    with pytest.raises(SystemExit, match="holds something else"):
+        doctor_file.write(mine)
+    assert mine.read_text() == "my work"
+
+
 def test_it_is_small(one_file):
     assert one_file.stat().st_size < 100_000
 

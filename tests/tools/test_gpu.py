@@ -14,7 +14,9 @@ ROOT = gpu.ROOT
 
 
 def call(*arguments):
-    return python("tools/gpu.py", *arguments, cwd=ROOT, timeout=600, fresh=True)
+    # nobody reads its figures
+    how = {"cwd": ROOT, "timeout": 600, "fresh": True, "COURSE_QUICK": "0.05"}
+    return python("tools/gpu.py", *arguments, **how)
 
 
 @pytest.mark.process
@@ -75,3 +77,35 @@ def test_every_lesson_is_a_part():
 def test_a_lesson_that_has_another_number_now_is_run_again(tmp_path):
     (tmp_path / "state.json").write_text('{"doctor": "passed", "lesson-99_gone": "passed"}')
     assert gpu.read_state(tmp_path / "state.json", {"doctor"}) == {"doctor": "passed"}
+
+
+def test_what_passed_is_not_run_again_and_one_failure_is_the_status_of_all(tmp_path, monkeypatch):
+    names = ("doctor", "measure", "lesson-a")
+    every = [gpu.Part(name, (), 1) for name in names]
+    monkeypatch.setattr(gpu, "parts", lambda out, dry: every)
+    ends = {"doctor": "passed in 1 s", "measure": "failed with status 1"}
+    ends["lesson-a"] = "not possible here: this Python lacks x"
+    ran = []
+    monkeypatch.setattr(gpu, "run", lambda part, out, dry: ran.append(part.name) or ends[part.name])
+
+    def call_here(*words):
+        ran.clear()
+        monkeypatch.setattr(sys, "argv", ["gpu.py", "--out", str(tmp_path), *words])
+        return gpu.main(), tuple(ran)
+
+    assert call_here() == (1, names)
+    ends["measure"] = "passed in 2 s"
+    assert call_here() == (0, ("measure", "lesson-a"))
+    assert call_here("--only", "doctor") == (0, ("doctor",))
+
+
+def test_the_report_has_the_end_of_a_log_and_none_of_a_lesson_that_passed(tmp_path):
+    (tmp_path / "logs").mkdir()
+    ended = {"tests": "passed", "lesson-a": "passed", "lesson-b": "failed"}
+    for name in ended:
+        text = f"{gpu.ROOT}/{name} {'x' * 7000} the end of {name}"
+        (tmp_path / "logs" / f"{name}.txt").write_text(text)
+    report = gpu.write_report(tmp_path, ended, dry=False).read_text()
+    assert "the end of tests" in report and "the end of lesson-b" in report
+    assert "the end of lesson-a" not in report and "| lesson-a | passed |" in report
+    assert "rehearsal" not in report and len(report) < 13_000

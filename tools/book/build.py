@@ -263,12 +263,19 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, default=HERE / "html")
     out = parser.parse_args().out.resolve()
+    page = out / "worth-it.html"  # written first, so that a folder of ours is known by it
+    if out.exists() and not page.exists() and (not out.is_dir() or any(out.iterdir())):
+        parser.error(f"{out} holds files of others. Name a new folder: --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        page.write_text(worth_it_page("."), encoding="utf-8")
+    except OSError as error:
+        parser.error(f"{error}. Name another folder: --out")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
         assemble(source)
         command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
         status = subprocess.run([*command, source, out], cwd=ROOT).returncode
-    (out / "worth-it.html").write_text(worth_it_page("."), encoding="utf-8")
     print(f"The book: {out / 'index.html'}" if status == 0 else "Sphinx found what is named above.")
     return status
 

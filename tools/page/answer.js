@@ -97,7 +97,8 @@ function choose(rows, limit, free) {
   if (quick) return found(quick, "cheapest");
   if (able.length && !own.length && isSmall(fastest(able))) return found(fastest(able), "small");
   const offer = free.find((row) => carries(row, limit));
-  if (offer && !own.some((row) => surelyFaster(row, offer))) return found(offer, "free");
+  const better = (/** @type {Row} */ row) => row.mine && row.seconds[2] <= limit;
+  if (offer && !own.some((row) => better(row) || surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
   const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, FREE_S));
   if (soon.length && !own.length) return found(fastest(soon), "minutes");
@@ -265,14 +266,18 @@ function marginOf({ needed, capacity, margin }) {
 }
 
 /**
- * Say how many sessions or weeks a job takes on what is free, or nothing where it is short.
+ * Say how many sessions or weeks a job takes on what is free, or nothing where one is enough.
  * @param {Row[]} free
  */
 export function onFreeNotebooks(free) {
-  const long = free.filter((row) => row.fits && row.seconds[2] >= HOUR);
+  const unit = (/** @type {Row} */ row) => {
+    const { session_hours, week_hours } = /** @type {Offer} */ (row.offer);
+    return (week_hours ?? session_hours) * HOUR;
+  };
+  const long = free.filter((row) => row.fits && row.seconds[2] > unit(row));
   const parts = long.map((row) => {
-    const { name, session_hours, week_hours } = /** @type {Offer} */ (row.offer);
-    const [low, , high] = row.seconds.map((seconds) => seconds / HOUR / (week_hours ?? session_hours));
+    const { name, week_hours } = /** @type {Offer} */ (row.offer);
+    const [low, , high] = row.seconds.map((seconds) => seconds / unit(row));
     return `${between(low, high, week_hours ? "week" : "session")} of ${name}${week_hours ? "'s quota" : ""}`;
   });
   if (!parts.length) return "";

@@ -16,9 +16,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
-from course_utils.atomic_write import write_atomically  # noqa: E402
+from course_utils.atomic_write import refuse_foreign, write_atomically  # noqa: E402
 from tools.page.page_data import page_data  # noqa: E402
 
+TITLE = "<title>Is it worth it?"  # our pages are known by it
 MODULES = (
     "numbers",
     "search",
@@ -91,6 +92,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     try:
         options.target.parent.mkdir(parents=True, exist_ok=True)
+        refuse_foreign(options.target, TITLE)
         write_atomically(options.target, page(options.lessons))
     except OSError as error:
         parser.error(f"the page cannot be written: {error}. Choose another place.")

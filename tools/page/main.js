@@ -30,6 +30,7 @@ const known = {
   devices: new Set(CHIPS.keys()),
   providers: [...PROVIDERS.keys()],
   runtimes: Object.keys(RUNTIMES),
+  usual: (/** @type {string} */ name) => MODELS.get(name)?.usual ?? {},
   readOwn,
 };
 const MOST_CHOICES = 8;
@@ -50,6 +51,7 @@ const FIELDS = /** @type {const} */ ({
 
 const CHOICES = /** @type {const} */ (["task", "precision", "tuning", "bits", "runtime"]);
 const UNCHECKED = "Unchecked: no published measurement of such work on that card was compared.";
+const WHOLE = "Each card holds the whole model here: one that is split over several cards is not estimated.";
 const NEAREST = "No model here is called that. The nearest here, or count your own below:";
 const NOT_LISTED = "No model here is called that, but you can count your own:";
 
@@ -65,6 +67,11 @@ function trained(name) {
 /** The kind of a question's job. @param {Question} asked */
 function jobKind(asked) {
   return kindOfJob(known.language.has(asked.model), asked.task);
+}
+
+/** What is asked by default about the model of a question. @param {Question} asked */
+function usualQuestion(asked) {
+  return defaultQuestion(jobKind(asked), known.usual(asked.model));
 }
 
 /** Show a mistake beside its field, or take it away. @param {string} id @param {string} problem */
@@ -163,18 +170,17 @@ function openOwnModel() {
 }
 
 /**
- * Ask about the usual job of another kind of model, where the job was the usual one so far.
+ * Ask about the usual job of another model, where the job was the usual one so far.
  * @param {Question} next
- * @returns {boolean} whether the kind is another
+ * @returns {boolean} whether something changed
  */
 function takeUsualJob(next) {
-  const [before, now] = [jobKind(question), jobKind(next)];
-  if (before === now || next.model === "own") return false;
-  for (const [name, usual] of Object.entries(USUAL_JOBS[now])) {
-    const key = /** @type {keyof import("./question.js").UsualJob} */ (name);
-    if (next[key] === USUAL_JOBS[before][key]) Object.assign(next, { [key]: usual });
-  }
-  return true;
+  if (next.model === "own") return false;
+  const [before, now] = [usualQuestion(question), usualQuestion(next)];
+  const names = /** @type {(keyof import("./question.js").UsualJob)[]} */ (Object.keys(USUAL_JOBS.images));
+  const taken = names.filter((name) => next[name] === before[name] && before[name] !== now[name]);
+  for (const name of taken) Object.assign(next, { [name]: now[name] });
+  return taken.length > 0 || jobKind(question) !== jobKind(next);
 }
 
 /** @param {Question} next */
@@ -335,7 +341,9 @@ function cardLine(name, id, chosen) {
   const label = Object.assign(document.createElement("label"), { htmlFor: id, textContent: name });
   const memory = document.createElement("span");
   memory.className = "note";
-  memory.textContent = ` ${[sayBytes(CHIPS.get(name)?.capacity ?? 0), ...freeAt(name)].join(", ")}`;
+  const size = `${CHIPS.get(name)?.sold} GB`;
+  const notes = /\d ?GB/.test(name) ? freeAt(name) : [size, ...freeAt(name)];
+  memory.textContent = notes.length ? ` ${notes.join(", ")}` : "";
   label.append(memory);
   const mine = document.createElement("label");
   mine.className = "note";
@@ -417,8 +425,10 @@ function show(notes = []) {
   at("close").textContent = toldApart(rows).join("");
   offerLighter(rows, free);
   const best = recommended(all, question.deadline);
-  at("unchecked").textContent = best && !best.checked ? UNCHECKED : "";
-  showMemory(best ?? rows[0] ?? null);
+  const split = jobKind(question) === "answers" && !all.some((row) => row.fits) ? WHOLE : "";
+  at("unchecked").textContent = best && !best.checked ? UNCHECKED : split;
+  const [largest] = [...rows].sort((one, two) => (two.capacity ?? 0) - (one.capacity ?? 0));
+  showMemory(best ?? largest ?? null);
   draw(at("picture"), all, question.deadline, Math.max(320, at("picture").clientWidth));
   at("table").replaceChildren(...tableRows(all));
   at("free").textContent = onFreeNotebooks(free);
@@ -429,7 +439,7 @@ function show(notes = []) {
   at("model-note").textContent = question.own ? `your own step${counted}` : note;
   at("amount-note").textContent = amountNote();
   at("problems").textContent = [...notes, ...leftOut(question)].join(" ");
-  const address = `#${toAddress(question, jobKind(question))}`;
+  const address = `#${toAddress(question, usualQuestion(question))}`;
   if (location.hash !== address) history.replaceState(null, "", address);
 }
 
@@ -439,7 +449,9 @@ function showMemory(row) {
   const whole = Math.max(row?.needed ?? 0, row?.capacity ?? 0);
   const room = row?.capacity ? ` of ${sayBytes(row.capacity)}` : "";
   const caption = document.createElement("caption");
-  caption.textContent = row ? `Memory on the ${row.device}: ${sayBytes(row.needed ?? 0)}${room}` : "";
+  const needed = sayBytes(row?.needed ?? 0);
+  const short = `Memory that it needs: ${needed}, and the ${row?.device} has ${sayBytes(row?.capacity ?? 0)}`;
+  caption.textContent = row?.fits ? `Memory on the ${row.device}: ${needed}${room}` : short;
   const lines = parts.map(({ name, bytes }) => {
     const line = document.createElement("tr");
     const head = Object.assign(document.createElement("th"), { scope: "row", textContent: name });

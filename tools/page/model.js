@@ -4,7 +4,7 @@ import {
   fineTuningEvidence, fineTuningMemory, fineTuningWork, inferenceEvidence, inferenceMemory,
   inferenceTimes, trainedNumbers,
 } from "./language.js";
-import { TUNINGS } from "./question.js";
+import { BITS, TUNINGS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
@@ -14,7 +14,7 @@ import { TUNINGS } from "./question.js";
 /**
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
- *   achieved: Record<string, number>, bandwidth: number, capacity: number, link: number | null,
+ *   achieved: Record<string, number>, bandwidth: number, capacity: number, sold: number, link: number | null,
  *   throughHost: boolean, family: string, oldHost: boolean, lowPower: boolean}} Chip
  */
 
@@ -51,6 +51,7 @@ import { TUNINGS } from "./question.js";
  * @property {string} [note] what a sample is
  * @property {string} [source] what its counted sums were compared with
  * @property {boolean} [detects]
+ * @property {Partial<import("./question.js").UsualJob>} [usual] job, where it is not ImageNet's
  */
 
 const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
@@ -192,7 +193,7 @@ function kindOf(work) {
     const deep = work.depthwise > 0.2 * work.convolution.bytes;
     return deep ? "depthwise convolutions" : "2-D convolutions";
   }
-  if (images > 0.001 * flops) return "vision transformers";
+  if (images > 0.0005 * flops) return "vision transformers";
   return work.attention ? "transformers, fused attention" : "matrix products";
 }
 
@@ -282,14 +283,7 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
     [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
     if (launch > 0.3 * total) used.push(host);
   }
-  if (limit === "launches" && chip.vendor !== "Google") {
-    checked = false;
-    if (work.kernels < NUMBERS.step_kernels) {
-      const few = FACTORS["few kernels"].factor;
-      used.push(FACTORS["few kernels"]);
-      [hostDown, hostUp] = [hostDown * few, hostUp * few];
-    }
-  }
+  if (limit === "launches" && chip.vendor !== "Google") checked = false;
   const fast = Math.hypot(launch / hostDown, device / chipDown);
   const slow = Math.hypot(launch * hostUp, device * chipUp);
   return {
@@ -436,7 +430,7 @@ function chipsOf(question) {
   const capacity = memory * 2 ** 30;
   const here = { throughHost: false, family: "", oldHost: false, lowPower: false };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
-  return [...chips, { ...own, name, peaks, bandwidth, capacity }];
+  return [...chips, { ...own, name, peaks, bandwidth, capacity, sold: memory }];
 }
 
 /**
@@ -506,15 +500,25 @@ function largestOn(question, chip) {
 }
 
 /**
+ * The form of a question, and its lighter ones: adapters, then fewer bits.
+ * @param {Question} question
+ * @returns {Partial<Question>[]}
+ */
+export function lighterForms(question) {
+  if (!shapeOf(question)) return [{}];
+  if (isAnswering(question)) return BITS.slice(BITS.indexOf(question.bits)).map((bits) => ({ bits }));
+  const ways = /** @type {Question["tuning"][]} */ (TUNINGS.slice(TUNINGS.indexOf(question.tuning)));
+  return ways.map((tuning) => ({ tuning }));
+}
+
+/**
  * A question near to one that fits no card: with a smaller batch, else with less to train.
  * @param {Question} question
  * @returns {{question: Question, device: string} | null}
  */
 export function thatFits(question) {
-  const light = shapeOf(question) && question.task === "training";
-  const from = TUNINGS.indexOf(question.tuning);
-  for (const tuning of light ? TUNINGS.slice(from) : [question.tuning]) {
-    const asked = /** @type {Question} */ ({ ...question, tuning });
+  for (const lighter of lighterForms(question)) {
+    const asked = /** @type {Question} */ ({ ...question, ...lighter });
     const able = chipsOf(asked).map((chip) => ({ chip, batch: largestOn(asked, chip) ?? 0 }));
     const { chip, batch } = able.reduce((best, one) => (one.batch > best.batch ? one : best));
     const round = 2 ** Math.floor(Math.log2(Math.min(batch, asked.batch ?? batch)));
@@ -667,6 +671,11 @@ function answersOn(question, shape, chip, batch) {
   };
 }
 
+/** Steps of the whole job, one at least. @param {Question} question @param {number} batch */
+function stepsOf(question, batch) {
+  return Math.max(1, (question.samples * question.epochs) / batch);
+}
+
 /**
  * @param {Question} question
  * @param {Chip} chip
@@ -676,7 +685,7 @@ function answersOn(question, shape, chip, batch) {
 function rowOf(question, chip, batch) {
   const { seconds, limit, checked, tokens, flops } = stepOn(question, chip, batch);
   const together = batch * question.count;
-  const steps = (question.samples * question.epochs) / together;
+  const steps = stepsOf(question, together);
   const price = priceOf(question, chip.name);
   const hourly = price === null ? null : (price * question.count) / 3600;
   const job = /** @type {[number, number, number]} */ (seconds.map((each) => each * steps));
@@ -704,7 +713,7 @@ function rowOf(question, chip, batch) {
 /** @param {Question} question @param {number} step @returns {Row} */
 function ownRow(question, step) {
   const batch = question.model === "own" ? /** @type {OwnStep} */ (question.own).batch : question.batch ?? 1;
-  const seconds = (question.samples * question.epochs * step) / batch;
+  const seconds = step * stepsOf(question, batch);
   return {
     device: "your own machine",
     offer: null,

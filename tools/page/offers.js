@@ -2,8 +2,7 @@
 // language model, and what its memory holds.
 
 import { METHODS, label, times } from "./answer.js";
-import { MODELS, answerRows, freeRows, isAnswering, memoryParts, thatFits } from "./model.js";
-import { BITS, TUNINGS } from "./question.js";
+import { MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, thatFits } from "./model.js";
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
@@ -27,37 +26,47 @@ export function freeOf(question) {
   return question.free ? freeRows(question) : [];
 }
 
+const SHORTEST = 256; // tokens of a sample that is still of use
+
 /**
- * Lighter forms of a question of a language model, the nearest first: fewer samples at once, then
- * adapters, then weights of fewer bits.
+ * A lighter question that fits a card of the reader's own, if none of them holds the job as asked.
  * @param {Question} question
- * @returns {Question[]}
+ * @param {Row[]} rows
  */
-function lighter(question) {
-  if (!MODELS.get(question.model)?.shape) return [];
-  if (isAnswering(question)) {
-    const bits = BITS.slice(BITS.indexOf(question.bits));
-    return bits.map((each) => ({ ...question, bits: each, batch: 1 }));
+function onOwnCard(question, rows) {
+  const own = rows.filter((row) => row.mine);
+  if (!own.length || own.some((row) => row.fits)) return null;
+  const { devices, chip } = question;
+  const shorter = MODELS.get(question.model)?.shape && !isAnswering(question);
+  for (let length = question.length; ; length = Math.floor(length / 2)) {
+    const near = thatFits({ ...question, length, devices: question.mine, chip: null });
+    if (near) return { question: { ...near.question, devices, chip }, device: near.device };
+    if (!shorter || length < 2 * SHORTEST) return null;
   }
-  const ways = /** @type {Question["tuning"][]} */ (TUNINGS.slice(TUNINGS.indexOf(question.tuning)));
-  return ways.map((tuning) => ({ ...question, tuning, batch: 1 }));
 }
 
 /**
- * A question near to this one that fits a free card, or else one of the cards asked about; with the
- * words for a button.
+ * A question near to this one that fits a card of the reader's own, a free card, or else one of the
+ * cards asked about; with the words for a button.
  * @param {Question} question
  * @param {Row[]} rows
  * @param {Row[]} free
  * @returns {{question: Question, words: string} | null}
  */
 export function offerFor(question, rows, free) {
+  const mine = onOwnCard(question, rows);
+  if (mine) {
+    const words = `It fits your ${mine.device} with ${howOf(mine.question, question)}`;
+    return { question: mine.question, words };
+  }
   const freeFits = free.some((row) => row.fits);
   if (question.free && !freeFits) {
-    for (const asked of lighter(question)) {
+    const light = MODELS.get(question.model)?.shape ? lighterForms(question) : [];
+    for (const form of light) {
+      const asked = { ...question, ...form, batch: 1 };
       const able = freeRows(asked).filter((each) => each.fits);
       const [row] = able.sort((one, other) => one.seconds[1] - other.seconds[1]);
-      if (row) return { question: asked, words: `Free ${howOf(asked, question)}: ${label(row)}, ${times(row)}` };
+      if (row) return { question: asked, words: `Free with ${howOf(asked, question)}: ${label(row)}, ${times(row)}` };
     }
   }
   const near = rows.length && !rows.some((row) => row.fits) ? thatFits(question) : null;
@@ -69,9 +78,10 @@ export function offerFor(question, rows, free) {
 function howOf(asked, before) {
   const parts = [];
   if (asked.tuning !== before.tuning) parts.push(METHODS[asked.tuning]);
-  if (asked.bits !== before.bits) parts.push(`${asked.bits} bits`);
+  if (asked.bits !== before.bits) parts.push(`${asked.bits}-bit weights`);
   if (asked.batch !== before.batch) parts.push(`batch ${asked.batch}`);
-  return `with ${parts.join(", ")}`.replace("with batch", "batch");
+  if (asked.length !== before.length) parts.push(`samples of ${asked.length.toLocaleString("en-US")} tokens`);
+  return parts.join(", ");
 }
 
 /**

@@ -67,6 +67,7 @@ def _chips() -> list[dict[str, Any]]:
                 "achieved": dict(chip.achieved_share),
                 "bandwidth": chip.bandwidth_gb_per_s,
                 "capacity": capacity_bytes(chip),
+                "sold": chip.memory_gb,
                 "link": links.get(chip.link),
                 "throughHost": chip.link == THROUGH_HOST,
                 "lowPower": chip.watts is not None and chip.watts <= low_power["watts"],

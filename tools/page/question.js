@@ -56,10 +56,15 @@ export function kindOfJob(language, task) {
   return task === "inference" ? "answers" : "tuning";
 }
 
-/** @param {Kind} kind @returns {Question} */
-export function defaultQuestion(kind = "images") {
+/**
+ * @param {Kind} kind
+ * @param {Partial<UsualJob>} usual what is usual for its model alone
+ * @returns {Question}
+ */
+export function defaultQuestion(kind = "images", usual = {}) {
   return {
     ...USUAL_JOBS[kind],
+    ...usual,
     model: "resnet50 (224)",
     own: null,
     task: "training",
@@ -84,11 +89,10 @@ export function defaultQuestion(kind = "images") {
 /**
  * Write a question as the part of an address after "#". What is as by default is left out.
  * @param {Question} question
- * @param {Kind} kind of its model
+ * @param {Question} usual what its model is asked by default
  * @returns {string}
  */
-export function toAddress(question, kind) {
-  const usual = defaultQuestion(kind);
+export function toAddress(question, usual) {
   const fields = new URLSearchParams();
   const texts = /** @type {const} */ (["model", "task", "tuning", "precision", "bits", "runtime", "provider"]);
   for (const name of texts) {
@@ -123,7 +127,7 @@ export function toAddress(question, kind) {
  * What the page knows: its models, which of them are language models, devices, providers, programs
  * that answer, and how a pasted step is read.
  * @typedef {{models: Set<string>, language: Set<string>, devices: Set<string>, providers: string[],
- *   runtimes: string[],
+ *   runtimes: string[], usual: (model: string) => Partial<UsualJob>,
  *   readOwn: (text: string) => {own: import("./pasted.js").OwnStep} | {problem: string}}} Known
  */
 
@@ -141,7 +145,8 @@ export function fromAddress(address, known) {
   const fields = new URLSearchParams(address);
   const model = fields.get("model");
   const language = model !== null && known.language.has(model);
-  const question = defaultQuestion(kindOfJob(language, fields.get("task")));
+  const usual = model === null ? {} : known.usual(model);
+  const question = defaultQuestion(kindOfJob(language, fields.get("task")), usual);
   /** @type {string[]} */
   const problems = [];
   const choices = {

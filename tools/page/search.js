@@ -27,7 +27,7 @@ export function searchNames(text, names) {
   const found = matches(typed, names);
   if (found.length) return found;
   // an address on the Hub has an owner before the name, and its use behind it
-  const bare = typed.replace(/^.*\//, "").replace(ENDINGS, "");
+  const bare = typed.replace(/^.*\//, "").replace(ENDINGS, "").replace(USES, " ").trim();
   const again = matches(bare, names);
   if (again.length) return again;
   const [, like] = OF_ITS_KIND.find(([known]) => known.test(bare)) ?? [];
@@ -47,6 +47,9 @@ const OF_ITS_KIND = /** @type {[RegExp, RegExp][]} */ ([
 
 // what stands behind a model's name on the Hub without changing its shape
 const ENDINGS = /([-_ ](instruct|chat|base|hf|it|uncased|cased|v\d[\d.]*|gguf|awq|gptq))+$/i;
+
+// what is done with a model, and not its name
+const USES = /\b(q?lora|fine-?tun\w*|train\w*|pre-?train\w*|inference|serv\w*|from scratch|on imagenet|model)\b/gi;
 
 /** Names by the pairs of letters that they share with a text. @param {string} text @param {string[]} names */
 function nearest(text, names) {
@@ -73,7 +76,11 @@ function matches(text, names) {
   const ranked = [];
   for (const name of names) {
     const known = plain(name);
-    if (!words.every((word) => known.includes(word))) continue;
+    const parts = name.split(/[^\p{L}\p{N}]+/u).map(plain);
+    // "t5" is in "resnet50" by chance alone
+    const isIn = (/** @type {string} */ word) =>
+      /^\p{L}.{0,2}$/u.test(word) ? parts.some((part) => part.startsWith(word)) : known.includes(word);
+    if (!words.every(isIn)) continue;
     const short = plain(withoutSize(name));
     const rank = [known === whole, short === whole, short.startsWith(whole), true].indexOf(true);
     ranked.push({ name, rank, exact: rank < 2 });

@@ -5,6 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import nbformat
 from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -34,6 +35,21 @@ def without_what_a_class_need_not_see(notebook, resources):
             cell.outputs = []
         if cell.metadata.get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
             cell.source = re.sub(r"\A<details>", "<details open>", cell.source)
+    return notebook, resources
+
+
+def with_sections_on_slides_of_their_own(notebook, resources):
+    """Cut a text where a section begins in the midst of it, so that a slide holds one section."""
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        if cell.cell_type != "markdown":
+            continue
+        cell.source, *sections = re.split(r"\n+(?=## )", cell.source)
+        for section in sections:
+            shown = {"slideshow": {"slide_type": "slide"}}
+            cells.append(nbformat.v4.new_markdown_cell(section, metadata=shown))
+    notebook.cells = cells
     return notebook, resources
 
 
@@ -79,6 +95,7 @@ c.FilesWriter.build_directory = str(here)
 c.SlidesExporter.preprocessors = [
     with_the_opening_picture_alone,
     without_what_a_class_need_not_see,
+    with_sections_on_slides_of_their_own,
     with_links_to_the_book,
     with_formulas,
 ]

@@ -39,7 +39,7 @@ The time is that of `finetuning_step` in the model of `time.step_time`.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,9 @@ from course_tools.estimate.language.language_model import (
     look_up,
 )
 from course_tools.estimate.machine import Machine, machines
-from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
+from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import Host, step_time
-from course_utils.units import format_bytes
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 LENGTH = 2048  # tokens of a sample where none is named, unless the model's context is shorter
@@ -69,7 +68,7 @@ SHORTEST = 512  # of the lengths that are tried where nothing fits
 
 
 @dataclass(frozen=True)
-class TuningMemory:
+class TuningMemory(Held):
     """The memory of one step of fine-tuning on one GPU, in bytes.
 
     Attributes:
@@ -84,20 +83,6 @@ class TuningMemory:
     gradients: float
     optimizer: float
     activations: float
-
-    @property
-    def tensors_bytes(self) -> float:
-        """Bytes of all tensors at the peak."""
-        return self.weights + self.gradients + self.optimizer + self.activations
-
-    @property
-    def needed_bytes(self) -> float:
-        """What a GPU must have: the tensors, and CUDA and gaps between them."""
-        return self.tensors_bytes + framework_bytes(self.tensors_bytes)
-
-    def parts(self) -> dict[str, float]:
-        """Return the bytes of each part at the peak, the framework with them."""
-        return asdict(self) | {"framework": framework_bytes(self.tensors_bytes)}
 
 
 @dataclass(frozen=True)
@@ -271,24 +256,13 @@ class Tuning:
 
     def details(self, rows: Sequence[Answer]) -> list[str]:
         """Return what fills the memory; see `demand.Demand`."""
-        sizes = self.memory.parts() | {"needed": self.memory.needed_bytes}
-        parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items())
-        return [f"Memory at the peak: {parts}.", finetuning_numbers()["memory_error"]]
+        return [self.memory.sentence(), finetuning_numbers()["memory_error"]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON; see `Answers.to_dict`."""
-        names: tuple[str, ...] = (
-            "name",
-            "method",
-            "batch",
-            "length",
-            "rank",
-            "optimizer",
-            "trained_bytes",
-        )
-        names += ("in_backward", "checkpointing", "chunks", "compiled", "trained")
-        question = {name: getattr(self, name) for name in names}
-        return {"question": question, "memory": self.memory.parts()}
+        kept = ("shape", "targets", "work", "memory")
+        question = {name: value for name, value in vars(self).items() if name not in kept}
+        return {"question": question | {"trained": self.trained}, "memory": self.memory.parts()}
 
 
 def estimate_finetuning(

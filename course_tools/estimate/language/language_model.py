@@ -242,9 +242,10 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
         return _from_file(path)
     name = known_name(str(model))
     if name is None:
+        near = nearest(str(model), {each: each for each in _known()})
         raise ValueError(
-            f"unknown model {str(model)!r}{nearest(str(model), _known())}. Pass a name of "
-            f"`language_models()`, or the config.json of a model that writes or reads text."
+            f"unknown model {str(model)!r}{near}. Pass a name of `language_models()`, or the "
+            f"config.json of a model that writes or reads text."
         )
     return _known()[name]
 

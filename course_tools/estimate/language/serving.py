@@ -43,7 +43,7 @@ from course_tools.estimate.language.language_model import (
     look_up,
 )
 from course_tools.estimate.machine import Machine, machines
-from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
+from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits, framework_bytes
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.words import number
 from course_utils.units import format_bytes, format_seconds
@@ -55,7 +55,7 @@ COMPUTER_RATE = 60e9
 
 
 @dataclass(frozen=True)
-class ServingMemory:
+class ServingMemory(Held):
     """The memory of answering: estimated, in bytes.
 
     Attributes:
@@ -65,17 +65,6 @@ class ServingMemory:
 
     weights: float
     cache: float
-
-    @property
-    def needed_bytes(self) -> float:
-        """What a device must have: both, and what the framework needs."""
-        held = self.weights + self.cache
-        return held + framework_bytes(held)
-
-    def parts(self) -> dict[str, float]:
-        """Return the bytes of each part, the framework with them."""
-        framework = framework_bytes(self.weights + self.cache)
-        return {"weights": self.weights, "cache": self.cache, "framework": framework}
 
 
 @dataclass(frozen=True)
@@ -250,9 +239,7 @@ class Serving:
 
     def details(self, rows: Sequence[Answer]) -> list[str]:
         """Return what fills the memory, and how long a request takes; see `demand.Demand`."""
-        sizes = self.memory.parts() | {"needed": self.memory.needed_bytes}
-        parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items())
-        lines = [f"Memory: {parts}."]
+        lines = [self.memory.sentence()]
         for row in rows:
             if row.machine:
                 rates = self.rates(row.machine.chip)
@@ -266,8 +253,7 @@ class Serving:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON; see `Answers.to_dict`."""
-        names = ("name", "bits", "runtime", "batch", "prompt", "generated")
-        question = {name: getattr(self, name) for name in names}
+        question = {name: value for name, value in vars(self).items() if name != "shape"}
         return {"question": question, "memory": self.memory.parts()}
 
 
@@ -277,6 +263,8 @@ def _rate(row: Answer) -> str:
 
 
 def _cost(row: Answer) -> str:
+    if row.price is None:
+        return "no price is known here"
     return f"{row.cost_text()} for {row.samples:,.0f} requests"
 
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from course_tools.estimate.chips import Chip
+from course_utils.units import format_bytes
 
 MEMORY_FILE = Path(__file__).parent / "memory.json"
 GIB = 2**30
@@ -91,6 +92,30 @@ def framework_bytes(tensors_bytes: float) -> float:
     """Return what a GPU needs beside the tensors: CUDA, work space, and gaps between tensors."""
     numbers = memory_numbers()["numbers"]
     return float(numbers["context_bytes"] + numbers["gaps"] * tensors_bytes)
+
+
+class Held:
+    """The bytes of each part at the peak, in the fields of a dataclass that is made of this."""
+
+    def parts(self) -> dict[str, float]:
+        """Return the bytes of each part, the framework with them."""
+        return vars(self) | {"framework": framework_bytes(self.tensors_bytes)}
+
+    @property
+    def tensors_bytes(self) -> float:
+        """Bytes of all tensors at the peak."""
+        return float(sum(vars(self).values()))
+
+    @property
+    def needed_bytes(self) -> float:
+        """What a GPU must have: the tensors, and CUDA and gaps between them."""
+        return self.tensors_bytes + framework_bytes(self.tensors_bytes)
+
+    def sentence(self) -> str:
+        """Return the parts in words."""
+        sizes = self.parts() | {"needed": self.needed_bytes}
+        parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items())
+        return f"Memory at the peak: {parts}."
 
 
 def largest_batch(lines: Sequence[Line], capacity: float) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.time.step_time import StepTime, fitted, numbers
+from course_tools.estimate.time.step_time import StepTime, fitted
 
 LARGE = 3e8  # parameters of a language model whose step hides what a loop does beside it
 
@@ -63,10 +63,6 @@ def error_factor(
             used.append(host)
     if time.limit == "launches" and not own_host and chip.vendor != "Google":
         checked = False
-        if work.kernels < numbers()["step_kernels"]:
-            few = known["few kernels"]["factor"]
-            used.append(known["few kernels"])
-            host_down, host_up = host_down * few, host_up * few
     chip_down, chip_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
     fast_s = math.hypot(time.launch_s / host_down, time.device_s / chip_down)
     slow_s = math.hypot(time.launch_s * host_up, time.device_s * chip_up)
@@ -180,7 +176,7 @@ def kind_of(work: Work) -> str:
         moved = work.convolution.bytes_moved + work.depthwise.bytes_moved
         deep = work.depthwise.bytes_moved > 0.2 * moved
         return "depthwise convolutions" if deep else "2-D convolutions"
-    if images > 0.001 * flops:
+    if images > 0.0005 * flops:
         return "vision transformers"
     return "transformers, fused attention" if work.attention.flops else "matrix products"
 
@@ -211,4 +207,4 @@ def _interval(known: dict[str, ErrorFactor]) -> str:
     """Return the widest interval of these devices."""
     down = max(one.factor for one in known.values())
     up = max(one.upper for one in known.values())
-    return f"1/{down:.2g} to {up:.2g}"
+    return f"{1 / down:.2g} to {up:.2g}"

@@ -111,8 +111,8 @@ def _train(model: nn.Linear, *, reset: bool) -> tuple[torch.Tensor, list[float]]
     "seconds. A larger batch is nearly free as long as its work takes less than that.",
 )
 def overhead(answer: Any) -> Mistakes:
-    """Write my_overhead(few, few_s, many, many_s): the seconds that a step costs whatever its
-    batch, from its times with `few` windows and with `many`.
+    """Write my_overhead(few, few_s, many, many_s): the part of a step's seconds that does not
+    depend on its batch, from its times with `few` windows and with `many`.
     """
     for fixed_s, each_s, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):
         few_s, many_s = fixed_s + few * each_s, fixed_s + many * each_s

@@ -2,6 +2,7 @@
 
 import hashlib
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,7 +23,10 @@ CIFAR_CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer",
     "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
-HOME = Path.home() / ".cache" / "accelerator-course"
+try:
+    HOME = Path.home() / ".cache" / "accelerator-course"
+except RuntimeError:  # of a user without a name, as a container may have
+    HOME = Path(tempfile.gettempdir()) / "accelerator-course"
 PATIENCE_S = 5.0  # for the server, and for each piece that it sends
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
-from course_utils.atomic_write import write_atomically
+from course_utils.atomic_write import refuse_foreign, write_atomically
 from course_utils.show_result import show_result
 from course_utils.tables import clean
 
@@ -92,8 +92,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", default="class.png", help="the picture's name")
     options = parser.parse_args(arguments)
     out = Path(options.out)
-    if out.is_dir() or not out.parent.is_dir():
-        parser.error(f"--out {options.out} is a folder, or in a folder that does not exist.")
+    try:
+        refuse_foreign(out, "Matplotlib")
+        if out.is_dir() or not out.parent.is_dir():
+            parser.error(f"--out {out} is a folder, or in a folder that does not exist.")
+    except OSError as error:  # such as a name that is too long
+        parser.error(f"--out: {error}. Choose another name.")
     files: list[str] = []
     for name in options.files:
         files += glob.glob(name) or [name]  # a Windows shell hands results/*.json over as it is
@@ -104,7 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
     try:
         picture = merged.plot()
-        write_atomically(options.out, picture.png)
+        write_atomically(out, picture.png)
     except (ModuleNotFoundError, OSError) as error:
         raise SystemExit(f"{parser.prog}: {error}") from None
     show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files: {options.out}")

@@ -55,7 +55,7 @@ class Verdict:
         # Text between backticks is set as code.
         message = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.message))
         style = f"padding:4px 12px;border-left:6px solid {colour}"
-        return f'<div class="cu-verdict" style="{style}"><b>{head}</b> {message}</div>'
+        return f'<div style="{style}"><b>{head}</b> {message}</div>'
 
 
 class Text(str):

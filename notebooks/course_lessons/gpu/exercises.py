@@ -163,7 +163,8 @@ def _waits(report: Report, what: str = "") -> int:
 )
 def moves(answer: Any) -> Mistakes:
     """Set my_network to a network that works on any device and an example of its input: first
-    `Mine`, repaired, and then your own, with a function of its output as third part, your loss.
+    `Mine`, repaired, and then your own, if you like with a third item: your loss, as a function
+    of the network's output.
     """
     expect(answer, tuple | list, "a network and an example of its input")
     if len(answer) not in (2, 3):

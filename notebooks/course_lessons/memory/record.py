@@ -1,6 +1,5 @@
 """Measure what something takes of the CPU: the memory that PyTorch hands out, and the time."""
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -9,8 +8,8 @@ from itertools import accumulate
 
 from torch.profiler import ProfilerActivity, profile
 
-from course_tools.timeline.trace import read_trace
-from course_utils.timing import using_threads
+from course_tools.timeline.trace import read_trace, silence_profiler
+from course_utils.timing import QUICK_S, using_threads
 from course_utils.units import format_bytes
 
 
@@ -41,8 +40,7 @@ def record_memory(work: Callable[[], object]) -> Record:
 
     Memory from before is not counted, so what shall count has to be made inside of `work`.
     """
-    # a CUDA build reports on stderr that there is no GPU
-    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    silence_profiler()
     on_cpu = [ProfilerActivity.CPU]
     # torch 2.11 warns without acc_events
     with profile(activities=on_cpu, profile_memory=True, acc_events=True) as profiler:
@@ -69,6 +67,7 @@ def cpu_times_s(
     change of the clock speed hits all of them; after a round that ends beyond `enough_s` seconds
     there is no other.
     """
+    enough_s = min(enough_s, QUICK_S)
     times_s: dict[str, list[float]] = {name: [] for name in runs}
     begin = time.process_time()
     with using_threads(1):

@@ -4,11 +4,21 @@ from matplotlib.patches import Rectangle
 
 from course_lessons.diagrams import DARK, draw_arrow, draw_box, draw_canvas
 from course_lessons.evidence.published import published
-from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
+from course_tools.figures import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    PINK,
+    SKY,
+    Picture,
+    lecture_axes,
+    picture,
+)
 
 FORMATS = {"fp16": "16 bits\n(mixed precision)", "tf32": "TF32"}
 RANKS = 4
-COLORS = (BLUE, SKY, GREEN, "#CC79A7")  # Okabe and Ito's, one for each rank
+COLORS = (BLUE, SKY, GREEN, PINK)  # one for each rank
 MOMENTS = {
     "own gradients": "each rank has\nits own gradients",
     "reduce-scatter": "reduce-scatter:\neach has one sum",
@@ -109,15 +119,16 @@ def draw_step() -> Picture:
     axes = lecture_axes("One exchange is hidden, another is not", "ms of one step (recorded)")
     first, *short, last = EXCHANGES_MS
     for y, spans, color, alpha in (
-        (1, CALCULATES_MS, BLUE, 1),
-        (0, [first, last], ORANGE, 1),
-        (0, short, ORANGE, 0.35),
+        (1, CALCULATES_MS, ORANGE, 1),
+        (0, [first, last], GREEN, 1),
+        (0, short, GREEN, 0.35),
     ):
         lengths = [(start, end - start) for start, end in spans]
         axes.broken_barh(lengths, (y - 0.2, 0.4), color=color, alpha=alpha)
     axes.text(8.4, -0.52, "the GPU has to wait\nfor this one", color=DARK, va="center")
     words = "this one is hidden\nbehind the backward pass"
     axes.text(last[1], -0.52, words, color=DARK, va="center", ha="right")
+    axes.text(short[0][0], 0.34, "two short ones, partly hidden", color=DARK, va="center")
     axes.set_yticks([1, 0], ["calculates", "exchanges"])
     axes.set(ylim=(-0.85, 1.5), xlim=(0, 78))
     alt = "A step of 77 ms on one of eight A100. An exchange of 11 ms in the forward pass leaves "

@@ -5,7 +5,7 @@ from dataclasses import replace
 from course_lessons.recordings import Recording, load
 from course_tools.figures import BLUE, ORANGE, PINK, YELLOW, Picture, lecture_axes, picture
 from course_tools.timeline.drawing import draw_runs
-from course_tools.timeline.lanes import Lane
+from course_tools.timeline.lanes import Lane, Span
 
 MEMORY_KINDS = ("parameters", "optimizer", "gradients", "activations", "other")
 MEMORY_COLORS = (BLUE, PINK, ORANGE, YELLOW, "#BBBBBB")  # Okabe and Ito's, and a grey
@@ -14,9 +14,12 @@ MEMORY_COLORS = (BLUE, PINK, ORANGE, YELLOW, "#BBBBBB")  # Okabe and Ito's, and 
 def draw_copy_and_work() -> Picture:
     """Draw 20 ms of ResNet-50 on a V100: the batch is loaded, copied and then worked on."""
     recording = load("v100_copy")
-    kernels = len(_lane(recording, "device").work)
-    title = f"First the copy, then {kernels} kernels"
-    return _draw(title, {"Part of a step": recording})
+    gpu = _lane(recording, "device")
+    idle = replace(gpu, waits=(Span("idle", 0.0, gpu.work[0].start_s),))
+    lanes = [idle if lane.kind == "device" else lane for lane in recording.lanes]
+    name = f"Part of a step, recorded on {recording.card}"
+    drawn = draw_runs({name: lanes}, "The GPU is idle until the batch is there")
+    return replace(drawn, alt=f"{drawn.alt} {recording.caption}")
 
 
 def draw_idle_gpu() -> Picture:

@@ -84,6 +84,7 @@ def validate(outputs, targets, count):
     return count * torch.stack([loss.float(), means.mean()])
 
 
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
@@ -124,6 +125,9 @@ def find_checkpoint(path, resume, parts):
             state = read_checkpoint(path)
             for name, part in parts.items():
                 part.load_state_dict(state[name])  # fails if the network was edited
+            optimizer = parts["optimizer"]  # whose groups are the checkpoint's now
+            if optimizer.defaults.keys() - optimizer.param_groups[0].keys():
+                raise ValueError("of another optimizer")
             return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of this script ({error!r:.80})"
@@ -131,7 +135,7 @@ def find_checkpoint(path, resume, parts):
 
 
 def keep_last(path):
-    """Give the checkpoint of the run before a name that no file has."""
+    """Give the previous run's checkpoint a name that no file has."""
     if os.path.islink(path):
         path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
@@ -139,7 +143,7 @@ def keep_last(path):
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"the checkpoint of the run before is now {path}.{number}")
+        print(f"the previous run's checkpoint is now {path}.{number}")
 
 
 def save_checkpoint(state, path):
@@ -180,7 +184,7 @@ def main():
     args = parser.parse_args()
     whole = args.epochs, args.batch, args.images - 1, args.workers + 1
     if min(whole) < 1 or not 0 < args.lr < 1000:
-        parser.error("--epochs, --batch start at 1, --images at 2, --workers, --lr above 0")
+        parser.error("--epochs, --batch from 1, --images from 2, --workers 0, --lr above 0")
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
@@ -235,7 +239,7 @@ def main():
     start_epoch, best = 0, None
     parts = {"network": network, "optimizer": optimizer, "scheduler": scheduler}
     states = [find_checkpoint(args.checkpoint, args.resume, parts) if rank == 0 else None]
-    dist.broadcast_object_list(states)  # the other ranks may be on other machines
+    dist.broadcast_object_list(states)  # to other machines; nccl copies it through the GPUs
     if state := states.pop():
         for name, part in parts.items():
             part.load_state_dict(state[name])

@@ -80,6 +80,7 @@ def validate(outputs, targets, count):
     return count * torch.stack([loss.float(), means.mean()])
 
 
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
@@ -120,6 +121,9 @@ def find_checkpoint(path, resume, parts):
             state = read_checkpoint(path)
             for name, part in parts.items():
                 part.load_state_dict(state[name])  # fails if the network was edited
+            optimizer = parts["optimizer"]  # whose groups are the checkpoint's now
+            if optimizer.defaults.keys() - optimizer.param_groups[0].keys():
+                raise ValueError("of another optimizer")
             return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of this script ({error!r:.80})"
@@ -127,7 +131,7 @@ def find_checkpoint(path, resume, parts):
 
 
 def keep_last(path):
-    """Give the checkpoint of the run before a name that no file has."""
+    """Give the previous run's checkpoint a name that no file has."""
     if os.path.islink(path):
         path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
@@ -135,7 +139,7 @@ def keep_last(path):
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"the checkpoint of the run before is now {path}.{number}")
+        print(f"the previous run's checkpoint is now {path}.{number}")
 
 
 def save_checkpoint(state, path):
@@ -172,7 +176,7 @@ def main():
     args = parser.parse_args()
     whole = args.epochs, args.batch, args.images - 1, args.workers + 1
     if min(whole) < 1 or not 0 < args.lr < 1000:
-        parser.error("--epochs, --batch start at 1, --images at 2, --workers, --lr above 0")
+        parser.error("--epochs, --batch from 1, --images from 2, --workers 0, --lr above 0")
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")

@@ -88,6 +88,7 @@ def validate(outputs, targets, count):
     return count * torch.stack([loss.float(), means.mean()])
 
 
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
@@ -135,7 +136,7 @@ def find_checkpoint(path, resume, parts):
 
 
 def keep_last(path):
-    """Give the checkpoint of the run before a name that no file has."""
+    """Give the previous run's checkpoint a name that no file has."""
     if os.path.islink(path):
         path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
@@ -143,7 +144,7 @@ def keep_last(path):
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"the checkpoint of the run before is now {path}.{number}")
+        print(f"the previous run's checkpoint is now {path}.{number}")
 
 
 def save_checkpoint(state, path):
@@ -281,6 +282,9 @@ def main():
 
     start_epoch, best, weights, moments = 0, None, {}, {}
     if state:
+        (group, *_) = state["optimizer"]["param_groups"]
+        if group.keys() - optimizer.defaults.keys() - {"params", "initial_lr"}:
+            sys.exit(f"{args.checkpoint} is of another optimizer: omit --resume")
         weights, best = state.pop("network"), state.pop("best")
         moments = number_to_name(state.pop("optimizer"), network, optimizer)
     small = [state]  # what is left of it

@@ -5,9 +5,14 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
 import time
 import warnings
 import zipfile
+
+# which matplotlib asks for, and Lightning imports it.
+if os.path.expanduser("~") == "~":
+    os.environ["HOME"] = tempfile.gettempdir()
 
 import torch
 import torch.nn.functional as F
@@ -80,6 +85,11 @@ class Training(pl.LightningModule):
             "lr_scheduler": {"scheduler": scheduler, "monitor": "valid_loss"},
         }
 
+    def on_train_start(self):
+        optimizer = self.optimizers(use_pl_optimizer=False)  # with the checkpoint's state
+        if optimizer.defaults.keys() - optimizer.param_groups[0].keys():
+            sys.exit(f"{self.trainer.ckpt_path} is of another optimizer: omit --resume")
+
     def lr_scheduler_step(self, scheduler, metric):
         pass  # Lightning asks after the checkpoint is saved, which is too late for --resume
 
@@ -107,6 +117,7 @@ class Training(pl.LightningModule):
         self.log("measure", means.float().mean(), **how)
 
 
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def new_file(path):
     """Make an empty file beside the checkpoint, under a name that no file has yet."""
     name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
@@ -123,7 +134,7 @@ def refuse_file_of_others(path):
 
 
 def keep_last(path):
-    """Give the checkpoint of the run before a name that no file has."""
+    """Give the previous run's checkpoint a name that no file has."""
     if os.path.islink(path):
         path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
@@ -131,7 +142,7 @@ def keep_last(path):
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"the checkpoint of the run before is now {path}.{number}")
+        print(f"the previous run's checkpoint is now {path}.{number}")
 
 
 class Epochs(pl.Callback):
@@ -177,7 +188,7 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
         try:
             with zipfile.ZipFile(path) as parts:
                 if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-                    raise ValueError("compressed")  # torch does not: could fill the memory
+                    raise ValueError("compressed")  # torch.load would fill the memory
             state = torch.load(path, map_location="cpu", weights_only=True)
             if str(path).endswith(".temp.ckpt"):
                 return state  # what ddp_spawn's ranks hand back

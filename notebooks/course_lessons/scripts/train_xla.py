@@ -93,6 +93,7 @@ def validate(outputs, targets, count):
     return count * torch.stack([loss.float(), means.mean()])
 
 
+# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 def read_checkpoint(path):
     with zipfile.ZipFile(path) as parts:
         if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
@@ -133,6 +134,9 @@ def find_checkpoint(path, resume, parts):
             state = read_checkpoint(path)
             for name, part in parts.items():
                 part.load_state_dict(state[name])  # fails if the network was edited
+            optimizer = parts["optimizer"]  # whose groups are the checkpoint's now
+            if optimizer.defaults.keys() - optimizer.param_groups[0].keys():
+                raise ValueError("of another optimizer")
             return state
         except Exception as error:  # torch raises many kinds for torn and foreign files
             why = f"is not a whole checkpoint of this script ({error!r:.80})"
@@ -140,7 +144,7 @@ def find_checkpoint(path, resume, parts):
 
 
 def keep_last(path):
-    """Give the checkpoint of the run before a name that no file has."""
+    """Give the previous run's checkpoint a name that no file has."""
     if os.path.islink(path):
         path = os.path.realpath(path)  # the link stays
     if os.path.exists(path):
@@ -148,7 +152,7 @@ def keep_last(path):
         while os.path.lexists(f"{path}.{number}"):
             number += 1
         os.rename(path, f"{path}.{number}")
-        print(f"the checkpoint of the run before is now {path}.{number}")
+        print(f"the previous run's checkpoint is now {path}.{number}")
 
 
 def save_checkpoint(state, path):

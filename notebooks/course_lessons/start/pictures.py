@@ -91,8 +91,8 @@ def draw_own_times(timings: Mapping[str, Timing], batch: int) -> Picture:
     else:
         title = f"Your CPU takes {_on_the_axis(slowest)} for this job"
     laptop, *_ = published_rows().values()
-    seconds["laptop CPU,\npublished"] = JOB / laptop.samples_per_s
-    seconds["T4,\npublished"] = JOB / T4_IMAGES_PER_S[16, "fp32"]
+    seconds["laptop CPU, published\n(1 at a time, compiled)"] = JOB / laptop.samples_per_s
+    seconds["T4, published\n(16 at a time)"] = JOB / T4_IMAGES_PER_S[16, "fp32"]
     return draw_times(seconds, title, "ResNet-50, 32 bits", doubtful)
 
 

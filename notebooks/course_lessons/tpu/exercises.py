@@ -68,7 +68,9 @@ def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
     right="In a training loop that one line would have stopped every step.",
 )
 def fallback(answer: Any) -> Mistakes:
-    """Write `my_loss(predictions, targets)`: the number of `ex.robust_loss`, without a fallback."""
+    """Write a `my_loss(predictions, targets)` that returns the same number as `ex.robust_loss`,
+    without a fallback.
+    """
     device = started_xla() or torch.device("cpu")
     host = 3 * torch.randn(2, 200, generator=torch.Generator().manual_seed(0))
     predictions, targets = (part.to(device) for part in host)

@@ -53,11 +53,12 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
     step = f"in step {len(times)}"
     labels = (
         (f"run: {run} {step}", BLUE),
-        ("compile (hatched)", GREEN),
+        ("compile", GREEN),
         (f"trace: {trace} {step}", ORANGE),
     )
-    for height, (label, colour) in zip((0.85, 0.7, 0.55), labels, strict=True):
-        axes.text(len(times) + 0.4, height * base.max(), label, color=colour, ha="right")
+    beside = len(compiling) + 0.5  # the first steps compile
+    for height, (label, colour) in zip((0.95, 0.5, 0.15), labels, strict=True):
+        axes.text(beside, height * base.max(), label, color=colour)
     return picture(axes, f"{title}; step {len(times)}: trace {trace}, run {run}.", colors=48)
 
 

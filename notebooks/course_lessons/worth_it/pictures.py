@@ -96,7 +96,7 @@ def draw_crossover(
     Args:
         here_s: seconds of a step by batch, measured, smallest batch first.
         there_s: the same for chips by name, estimated; the title is about the first, and where
-            its band holds 1 the picture is grey.
+            its band holds 1 the picture has a dotted line at each end.
         factors: the time may be shorter by the first and longer by the second, which is the band
             around a line.
         cpu: the name of the measured machine; without one it says how many threads there are.
@@ -107,7 +107,7 @@ def draw_crossover(
     }
     first, gain = next(iter(gains.items()))
     perhaps, surely = (_stays_above(level, gain) for level in (1 / factors[0], factors[1]))
-    title = title_of(first, before=f"{_crossing(perhaps, surely, min(gain))}: ")
+    title = title_of(first, after=f" {_crossing(perhaps, surely, min(gain))}")
     axes = lecture_axes(title, "samples in the batch (logarithmic)", "times as fast (log.)")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -123,7 +123,8 @@ def draw_crossover(
         said.append(f"{name}: {ratios[min(ratios)]:.2g} to {ratios[max(ratios)]:.2g} times")
     if perhaps:
         unsure = (perhaps, surely or max(gain))
-        axes.axvspan(*unsure, color="#E5E5E5", zorder=0)
+        for batch in unsure:
+            axes.axvline(batch, color=MUTED, linestyle=":")
         above: Any = {"transform": axes.get_xaxis_transform(), "va": "top", "ha": "center"}
         words = f"{label_text(first, 20)}:\ntoo close to call"
         axes.text(math.sqrt(math.prod(unsure)), 0.98, words, **above)
@@ -150,17 +151,17 @@ def _crossing(perhaps: float | None, surely: float | None, first: float) -> str:
         first: the smallest batch.
     """
     if perhaps is None:
-        return "Slower at every batch"
+        return "is slower at every batch"
     if surely is None:
         where = "at every batch" if perhaps == first else f"beyond batch {perhaps:,.0f}"
-        return f"Perhaps faster {where}"
+        return f"is perhaps faster {where}"
     if surely == first:
-        return "Faster at every batch"
+        return "is faster at every batch"
     if perhaps == first:
-        return f"Surely faster beyond batch {surely:,.0f}"
+        return f"is surely faster beyond batch {surely:,.0f}"
     if perhaps == surely:
-        return f"Faster beyond batch {surely:,.0f}"
-    return f"Overtakes at batch {perhaps:,.0f} to {surely:,.0f}"
+        return f"is faster beyond batch {surely:,.0f}"
+    return f"overtakes at batch {perhaps:,.0f} to {surely:,.0f}"
 
 
 def _stays_above(level: float, ratios: Mapping[int, float]) -> float | None:

@@ -1,9 +1,12 @@
 import hashlib
 import http.server
 import io
+import runpy
 import tarfile
+import tempfile
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -167,3 +170,11 @@ def test_offline_images_to_train_on_and_held_out_are_not_the_same():
     seen = {image.numpy().tobytes() for image in found.train}
     assert not any(image.numpy().tobytes() in seen for image in found.test)
     assert torch.equal(found.train, offline_images(train=300, test=10).train)
+
+
+def test_a_user_without_a_home_keeps_a_download_among_the_temporary_files(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")  # as Path.home says
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert Path(tempfile.gettempdir()) in runpy.run_path(images.__file__)["HOME"].parents

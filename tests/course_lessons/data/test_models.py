@@ -26,6 +26,7 @@ def test_a_forecast_is_the_model_reading_its_own_answers():
 def test_a_forecast_of_nothing_is_refused(history, steps):
     with pytest.raises(ValueError, match=rf"got shape .*{history.shape[0]}.* and {steps} steps"):
         AirRNN().forecast(history, steps)
+    assert len(AirRNN().forecast(torch.zeros(1), 1)) == 1
 
 
 def test_the_parameters_add_up():
@@ -40,6 +41,13 @@ def test_the_parameters_add_up():
 def test_bytes_and_floats_of_the_same_pixels_get_the_same_scores():
     model, pixels = ImageCNN(), torch.randint(256, (4, 3, 32, 32), dtype=torch.uint8)
     assert torch.equal(model(pixels), model(pixels.float()))
+
+
+def test_the_pixels_are_scaled_to_minus_one_to_one():
+    model, seen = ImageCNN(), []
+    model.conv1.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model(torch.linspace(0, 255, 3 * 32 * 32).reshape(1, 3, 32, 32))
+    torch.testing.assert_close(seen[0], torch.linspace(-1, 1, 3 * 32 * 32).reshape(1, 3, 32, 32))
 
 
 def test_each_image_is_scored_by_itself():

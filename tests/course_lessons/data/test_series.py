@@ -39,6 +39,8 @@ def test_windows_are_every_stretch_of_the_series_and_the_step_after_each():
     assert inputs.squeeze(-1).tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
     assert targets.squeeze(-1).tolist() == [[1, 2, 3], [2, 3, 4], [3, 4, 5]]
     assert inputs.is_contiguous() and targets.is_contiguous()
+    shapes = [tuple(make_windows(torch.arange(6.0), length)[0].shape) for length in (1, 5)]
+    assert shapes == [(5, 1, 1), (1, 5, 1)]
 
 
 @pytest.mark.parametrize("length", [144, 143 + 1, 0, -1])
@@ -99,3 +101,4 @@ def test_the_seed_decides_the_order_whatever_else_draws_random_numbers():
 def test_batches_of_nothing_are_refused(samples, size):
     with pytest.raises(ValueError, match=f"got {samples} samples in batches of {size}"):
         ShuffledBatches(samples, size)
+    assert [index.tolist() for index in ShuffledBatches(1, 1)] == [[0]]

@@ -70,6 +70,8 @@ def test_the_command_writes_a_picture(folder, tmp_path, capsys):
         (".", "is a folder, or in a folder that does not exist"),
         ("missing/all.png", "is a folder, or in a folder that does not exist"),
         ("/proc/all.png", "No such file"),
+        ("a" * 300, "File name too long"),
+        ("student00.json", "holds something else"),
     ],
 )
 def test_a_place_where_no_picture_can_be_written_is_a_sentence(folder, out, said, capsys):

@@ -1,22 +1,26 @@
 """What the tests of the exercises share: the lessons' notebooks, and the answers that students
 give.
 
-Each lesson has a module in the folder `answers`, named as the folder of its exercises is (cpu.py
+Each lesson has a table in the folder `answers`, named as the folder of its exercises is (cpu.toml
 for course_lessons/cpu):
 
-    CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
-    WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"),
-    ...]} RIGHT = {"exercise": ["code of a right answer that is not the solution", ...]}, which may
-    be left out
+    context = '''code that makes the names which the solutions use, as the lesson's own cells do'''
 
+    [[EXERCISE.wrong]]
+    code = "a typical wrong answer"
+    message = "a part of the message that it gets"
+
+    [[EXERCISE.right]]
+    code = "a right answer that is not the solution"
+
+Answers that are alike name their template, `like = "epoch"`, and what differs from it.
 The code of an answer assigns the variable that the notebook gives to `.check(...)`.
 """
 
 import functools
-import importlib.util
 import linecache
 import re
-import types
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -40,20 +44,28 @@ def variables(lesson: str) -> dict[str, str]:
 
 
 @functools.cache
-def answers(lesson: str) -> types.ModuleType:
-    """Return the module that holds the answers to a lesson's exercises."""
-    spec = importlib.util.spec_from_file_location(
-        f"answers_{lesson}", Path(__file__).parent / "answers" / f"{lesson}.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def answers(lesson: str) -> dict:
+    """Return the table of the answers to a lesson's exercises."""
+    path = Path(__file__).parent / "answers" / f"{lesson}.toml"
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def given(lesson: str, name: str, kind: str) -> list[tuple[str, str]]:
+    """Return the code of each right, or wrong, answer to an exercise, and what it is told."""
+    found = []
+    for answer in answers(lesson).get(name, {}).get(kind, []):
+        code = answer.get("code", "")
+        if like := answer.get("like"):
+            template = answers(lesson)["templates"][like]
+            code = template["text"].format(**template | answer)
+        found.append((code, answer.get("message", "")))
+    return found
 
 
 def answer_of(lesson: str, name: str, code: str) -> object:
     """Run the lesson's context and then an answer's code, and return what it gives to the check."""
     names: dict[str, object] = {}
-    exec(compile(answers(lesson).CONTEXT, f"<context of {lesson}>", "exec"), names)
+    exec(compile(answers(lesson)["context"], f"<context of {lesson}>", "exec"), names)
     file = f"<answer to {name} of {lesson}>"  # its source can be looked up, as a cell's can
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     exec(compile(code, file, "exec"), names)

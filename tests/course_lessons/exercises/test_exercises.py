@@ -37,18 +37,18 @@ SOLVED = [pytest.param(*each, marks=marks_of(each[1])) for each in EVERY]
 WRONG = [
     pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
-    for k, (code, message) in enumerate(lessons.answers(lesson).WRONG.get(name, []), 1)
+    for k, (code, message) in enumerate(lessons.given(lesson, name, "wrong"), 1)
 ]
 RIGHT = [
     pytest.param(lesson, name, code, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
-    for k, code in enumerate(getattr(lessons.answers(lesson), "RIGHT", {}).get(name, []), 1)
+    for k, (code, _) in enumerate(lessons.given(lesson, name, "right"), 1)
 ]
 
 
 @pytest.fixture
 def forked_ranks(monkeypatch):
-    """Let answers that are scripts run in ranks that are forked; the solution's are spawned."""
+    """Let answers that are scripts run in ranks that are forked."""
     monkeypatch.setattr("course_lessons.multi_gpu.exercises.run_two_ranks", run_forked_ranks)
 
 
@@ -90,7 +90,7 @@ def test_an_untouched_exercise_is_not_tried_yet(fresh, lesson, name):
 
 
 @pytest.mark.parametrize(("lesson", "name"), SOLVED)
-def test_the_solution_is_right_and_says_what_to_notice(fresh, lesson, name):
+def test_the_solution_is_right_and_says_what_to_notice(fresh, forked_ranks, lesson, name):
     one = fresh(lesson, name)
     verdict = one.check(lessons.answer_of(lesson, name, str(one.solution())))
     assert verdict.solved, verdict

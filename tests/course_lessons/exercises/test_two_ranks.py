@@ -29,7 +29,7 @@ def test_two_ranks_meet_and_each_reports_what_it_has():
     assert len(one["weights"]) == 2
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -42,7 +42,7 @@ def test_a_rank_that_fails_is_an_error_and_nothing_goes_on(line, message):
         run_two_ranks(f"import os\n{line}")
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["while the ranks start", "while they run"])
 def test_a_check_that_is_stopped_leaves_no_rank_behind(moment, tmp_path):
     earlier = set(multiprocessing.active_children())  # other tests' loaders have workers too
@@ -64,7 +64,7 @@ def test_a_check_that_is_stopped_leaves_no_rank_behind(moment, tmp_path):
         assert not rank.is_alive()
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_kernel_that_is_killed_while_the_ranks_start_leaves_none(tmp_path):
     code = "from course_lessons.exercises.two_ranks import run_two_ranks\n"
     code += "if __name__ == '__main__': run_two_ranks('while True: pass')"
@@ -80,6 +80,6 @@ def test_a_kernel_that_is_killed_while_the_ranks_start_leaves_none(tmp_path):
     assert not left
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_script_without_the_names_that_are_read_has_seen_nothing_and_has_no_weights():
     assert run_two_ranks("x = 1") == [{"seen": [], "weights": []}] * 2

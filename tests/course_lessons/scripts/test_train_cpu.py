@@ -4,6 +4,7 @@ import gc
 import io
 import multiprocessing
 import os
+import re
 import runpy
 import sys
 import warnings
@@ -20,8 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 resource = pytest.importorskip("resource")  # Linux and macOS
 
 SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
+ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
 UNDER_TORCHRUN = ["train_ddp.py", "train_fsdp.py"]
-WITHOUT_LIGHTNING = [each for each in SCRIPTS if each != "train_lightning.py"]
 SMALL = ["--images", 40, "--batch", 18, "--checkpoint", "last.ckpt"]  # two steps an epoch
 OPTIONS = {"train_lightning.py": ["--accelerator", "cpu", "--devices", 1]}
 
@@ -31,11 +32,12 @@ def run_here(folder, script, *arguments, rank=0, most_bytes=None, user=None):
 
     A file may get `most_bytes`, as on a disk that is full after them. `user` is who runs it.
     """
+    name = os.path.basename(script)
     variables = {"PJRT_DEVICE": "CPU"}
-    if script in UNDER_TORCHRUN:
+    if name in UNDER_TORCHRUN:
         variables |= {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 1}
         variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 0}
-    words = [script, *SMALL, *OPTIONS.get(script, ()), *arguments]
+    words = [script, *SMALL, *OPTIONS.get(name, ()), *arguments]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with ExitStack() as until_the_end:
         enter = until_the_end.enter_context
@@ -44,8 +46,8 @@ def run_here(folder, script, *arguments, rank=0, most_bytes=None, user=None):
         patch.setattr(sys, "argv", [str(word) for word in words])
         if user:
             patch.setattr(os, "geteuid", lambda: user)
-        for name, value in variables.items():
-            patch.setenv(name, str(value))
+        for variable, value in variables.items():
+            patch.setenv(variable, str(value))
         enter(warnings.catch_warnings(action="ignore"))  # those of Lightning
         printed, errors = enter(redirect_stdout(io.StringIO())), io.StringIO()
         enter(redirect_stderr(errors))
@@ -71,7 +73,12 @@ def xla_process(needs_xla):
         yield process
 
 
-@pytest.fixture(params=SCRIPTS)
+# A start of XLA, and its compiler, take longer than all the others.
+WITH_XLA = pytest.param("train_xla.py", marks=pytest.mark.slow)
+EACH = [WITH_XLA if name == WITH_XLA.values[0] else name for name in SCRIPTS]
+
+
+@pytest.fixture(params=EACH)
 def train(request, tmp_path):
     """Run one of the scripts in a folder of its own, return what it printed or raise its error."""
 
@@ -90,7 +97,7 @@ def test_fewer_images_than_a_batch_are_one_batch(train):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def test_files_of_others_keep_their_bytes_also_when_the_disk_is_full(train, tmp_path):
@@ -208,14 +215,38 @@ def test_a_checkpoint_that_is_foreign_torn_or_a_bomb_is_one_sentence(train, tmp_
         assert contents(tmp_path) == {"last.ckpt": content}
 
 
-def test_a_checkpoint_of_another_network_is_one_sentence(train, tmp_path):
+def test_a_checkpoint_without_a_part_or_of_another_network_is_one_sentence(train, tmp_path):
     train("--epochs", 1)
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    for part in state.keys() & {"epochs", "network", "best", "optimizer", "scheduler"}:
+        less = {name: value for name, value in state.items() if name != part}
+        torch.save(less, tmp_path / "last.ckpt")
+        with pytest.raises(SystemExit, match=r"not a whole checkpoint.*a part is missing"):
+            train("--epochs", 2, "--resume")
     (state.get("network") or state["state_dict"]).popitem()  # as if the network had a layer more
     torch.save(state, tmp_path / "last.ckpt")
     saved = contents(tmp_path)
     with pytest.raises(SystemExit, match=r"^last\.ckpt .* omit --resume$|^/.* --resume$"):
         train("--epochs", 2, "--resume")
+    assert contents(tmp_path) == saved
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN, "train_lightning.py"])
+def test_a_checkpoint_of_another_optimizer_is_one_sentence(script, tmp_path):
+    run_here(tmp_path, script, "--epochs", 1)
+    saved = contents(tmp_path)
+    text = (FOLDER / script).read_text()
+    edited = re.sub(
+        r"optim\.AdamW\((.*), weight_decay=0.01\)", r"optim.SGD(\1, momentum=0.9)", text
+    )
+    assert edited != text
+    own = tmp_path / "own" / script
+    own.parent.mkdir()
+    own.write_text(edited)
+    with pytest.raises(
+        SystemExit, match=r"^(/.*/)?last\.ckpt is .*other optimizer.*omit --resume$"
+    ):
+        run_here(tmp_path, own, "--epochs", 2, "--resume")
     assert contents(tmp_path) == saved
 
 
@@ -225,7 +256,7 @@ def test_what_is_no_mean_and_no_number_for_each_sample_is_refused(script, tmp_pa
     assert mean in text
     (tmp_path / script).write_text(text.replace(mean, "scores"))
     with pytest.raises(ValueError, match=r"shape \[4, 10\], not a mean"):
-        run_here(tmp_path, tmp_path / script, *OPTIONS.get(script, ()))
+        run_here(tmp_path, tmp_path / script)
 
 
 BAD = [("--lr", each) for each in ("nan", "inf", "-1")]
@@ -295,7 +326,7 @@ def test_a_script_for_several_ranks_says_how_it_is_started(script, monkeypatch, 
     assert "--checkpoint" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("train", WITHOUT_LIGHTNING, indirect=True)
+@pytest.mark.parametrize("train", [*ALONE, *UNDER_TORCHRUN, WITH_XLA], indirect=True)
 def test_resume_says_what_is_done_and_which_learning_rate_holds(train, tmp_path):
     assert "last.ckpt: 0 of 1 epochs done, lr 0.5\n" in train(
         "--epochs", 1, "--resume", "--lr", 0.5
@@ -306,7 +337,7 @@ def test_resume_says_what_is_done_and_which_learning_rate_holds(train, tmp_path)
     assert contents(tmp_path) == saved
 
 
-@pytest.mark.parametrize("script", ["train_cpu.py", "train_gpu.py", "train_fast.py"])
+@pytest.mark.parametrize("script", ALONE)
 def test_the_checkpoint_has_the_best_weights_and_the_lower_learning_rate(script, tmp_path):
     path = tmp_path / "last.ckpt"
     run_here(tmp_path, script, "--epochs", 1)

@@ -1,5 +1,6 @@
 """The verdicts on answers for a TPU, compared with what XLA itself says."""
 
+import pytest
 import torch
 from course_lessons.tpu import exercises as ex
 
@@ -20,6 +21,7 @@ def verdicts() -> list[str]:
     return said
 
 
+@pytest.mark.slow
 def test_where_xla_runs_its_counters_judge(in_xla):
     lowered, fell, read = in_xla(verdicts)
     assert lowered.startswith("fallback: right.")

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from course_lessons.tpu.xla_activity import StepTime, compare, time_steps
 
@@ -20,6 +21,7 @@ def times() -> list[StepTime]:
     return time_steps(lambda inputs, targets: kept.append(inputs @ targets.T), [pair, pair])
 
 
+@pytest.mark.slow
 def test_a_table_has_a_row_for_each_piece_of_work_and_counts_what_each_did(in_xla):
     found = in_xla(counts)
     assert list(found) == ["nothing at all", "one sum", "one reading"]
@@ -29,6 +31,7 @@ def test_a_table_has_a_row_for_each_piece_of_work_and_counts_what_each_did(in_xl
     assert all(row["fallbacks"] == 0 for row in found.values())
 
 
+@pytest.mark.slow
 def test_only_the_first_of_two_equal_steps_compiles(in_xla):
     first, second = in_xla(times)
     assert first.compile_s > 0

@@ -12,15 +12,15 @@ def steps(rates):
     [
         # On logarithmic axes all lines are straight between 10 and 100. The ratios there are 0.1
         # and 10, so the ratio is batch ** 2 / 1000: it passes 1/2 at 22.4 and 2 at 44.7.
-        ([100, 1000, 1000], [10, 100, 10_000], "Overtakes at batch 20 to 40: T4"),
+        ([100, 1000, 1000], [10, 100, 10_000], "T4 overtakes at batch 20 to 40"),
         # A win at the smallest batch that does not last is not counted.
-        ([100, 1000, 1000], [300, 100, 10_000], "Overtakes at batch 20 to 40: T4"),
-        ([100, 100, 100], [10, 20, 40], "Slower at every batch: T4"),
-        ([100, 100, 100], [300, 400, 500], "Faster at every batch: T4"),
-        ([100, 100, 100], [60, 100, 190], "Perhaps faster at every batch: T4"),
+        ([100, 1000, 1000], [300, 100, 10_000], "T4 overtakes at batch 20 to 40"),
+        ([100, 100, 100], [10, 20, 40], "T4 is slower at every batch"),
+        ([100, 100, 100], [300, 400, 500], "T4 is faster at every batch"),
+        ([100, 100, 100], [60, 100, 190], "T4 is perhaps faster at every batch"),
         # From 1/4 to 1 over a decade: 1/2 is halfway. From 1 to 4: so is 2.
-        ([100, 100, 100], [25, 25, 100], "Perhaps faster beyond batch 30: T4"),
-        ([100, 100, 100], [100, 100, 400], "Surely faster beyond batch 30: T4"),
+        ([100, 100, 100], [25, 25, 100], "T4 is perhaps faster beyond batch 30"),
+        ([100, 100, 100], [100, 100, 400], "T4 is surely faster beyond batch 30"),
     ],
 )
 def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, there, title):
@@ -32,13 +32,15 @@ def test_the_band_of_an_estimate_is_its_factor_towards_fast_and_towards_slow(dra
     draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factors=(3, 2))
     band = {round(float(y), 9) for _, y in drawn[0].collections[0].get_paths()[0].vertices}
     assert band == {0.25, 0.3, 0.35, 1.5, 1.8, 2.1}  # 0.5, 0.6 and 0.7 over 2, and times 3
+    (name,) = [text for text in drawn[0].texts if text.get_text() == "T4, est."]
+    assert name.xy == pytest.approx((100, 0.7))  # at the end of its line
 
 
-def test_grey_is_where_the_band_of_the_first_chip_holds_the_speed_of_this_cpu(drawn):
+def test_dotted_lines_are_where_the_band_of_the_first_chip_holds_the_speed_of_this_cpu(drawn):
     chips = {"T4": steps([10, 100, 10_000]), "A100": steps([9000, 9000, 9000])}
     draw_crossover(steps([100, 1000, 1000]), chips, factors=(2, 2))
-    (grey,) = drawn[0].patches
-    assert (grey.get_x(), grey.get_x() + grey.get_width()) == (20, 40)  # see the table above
+    dotted = [line.get_xdata()[0] for line in drawn[0].lines if line.get_linestyle() == ":"]
+    assert dotted == [20, 40]  # see the table above
 
 
 def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_worst_is():

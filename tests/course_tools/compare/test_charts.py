@@ -85,7 +85,7 @@ def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, t
         ({0}, "cuda:0: faster at 64 and above"),
         ({0, 1}, "cuda:0: faster at 256 and above"),
         ({2}, "Not sure: a point at 256 is unreliable"),
-        ({0, 1, 3}, "Not sure: half the points are unreliable"),
+        ({0, 1, 3}, "Not sure: 3 of 6 points are unreliable"),
     ],
 )
 def test_a_title_counts_no_point_that_is_not_to_be_trusted_as_won(doubtful, title):

@@ -54,6 +54,7 @@ def test_sizes_that_are_none_are_refused(sizes):
         copy_rate("cpu", sizes_bytes=sizes)
 
 
+@pytest.mark.slow
 def test_copies_to_and_from_xla_can_be_timed(in_xla):
     rate = in_xla(partial(copy_rate, "xla", sizes_bytes=(1024,)))
     assert {each.direction for each in rate.copies} == {"to the device", "from the device"}

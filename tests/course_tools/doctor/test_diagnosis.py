@@ -68,6 +68,13 @@ def test_the_verdict_comes_first(found, verdict):
     assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
 
 
+def test_the_card_of_a_notebook_has_a_row_for_each_cause_with_its_fix():
+    html = diagnosis(("cpu", "cuda", "xla"), cpu=CPU, cuda=Outcome("ok", OLD_DRIVER))._repr_html_()
+    rows = html.split("<tr")[2:]
+    assert len(rows) == 3 and "nothing to do" in rows[0]
+    assert "nothing to do" not in rows[1] and "driver" in rows[1]
+
+
 def test_a_machine_without_torch_xla_misses_nothing():
     evidence = Evidence("computer", TORCH, {"cpu": CPU, "cuda": NO_GPU})
     findings = tuple(find_cause(kind, evidence) for kind in KINDS)

@@ -57,16 +57,18 @@ def test_what_was_told_before_a_hang_is_kept():
 
 @pytest.mark.process
 @needs_linux
-@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
-def test_the_signal_that_killed_a_child_is_named(name):
-    outcome = python(f"import os, signal; os.kill(os.getpid(), signal.{name})")
-    assert (outcome.ended, outcome.signal) == ("killed", name)
-
-
-@pytest.mark.process
-def test_an_exit_status_and_its_last_words_are_kept():
-    outcome = python("import sys; sys.exit('no good')")
-    assert (outcome.ended, outcome.output) == ("failed", "no good")
+@pytest.mark.parametrize(
+    ("code", "ended", "signal_", "output"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "killed", "SIGSEGV", ""),
+        ("os.kill(os.getpid(), signal.SIGABRT)", "killed", "SIGABRT", ""),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "SIGKILL", ""),
+        ("sys.exit('no good')", "failed", "", "no good"),
+    ],
+)
+def test_the_signal_or_the_last_words_of_a_child_are_kept(code, ended, signal_, output):
+    outcome = python(f"import os, signal, sys; {code}")
+    assert (outcome.ended, outcome.signal, outcome.output) == (ended, signal_, output)
 
 
 @pytest.mark.process

@@ -15,11 +15,10 @@ from torch import nn
 from course_tools.estimate import Chip, Job, Machine, estimate
 from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
-from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
+from course_tools.estimate.chips import all_chips, all_links, find_chip
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
-from course_tools.estimate.prices import Price, read_prices
+from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
@@ -57,8 +56,13 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
-    assert row.energy_kwh == pytest.approx(row.hours_interval[1] * 0.070)  # at most
     assert row.cost_interval[1] == pytest.approx(row.cost * row.evidence.upper)
+    assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
+    tpu = answer["v5e"]  # nobody compared it, nor is its price known
+    assert tpu.factor > 2.5 and not tpu.checked and tpu.price is None is tpu.cost
+    assert answer["a100"] is answer["A100 80GB"]
+    with pytest.raises(KeyError, match="not among the devices"):
+        answer["H100"]
 
 
 def test_a_job_and_machines_say_what_the_keywords_say(model):
@@ -76,6 +80,7 @@ def test_a_job_and_machines_say_what_the_keywords_say(model):
     assert grouped["2 x T4"].step_s == two.step_s and grouped["A100"].step_s == eight.step_s
     assert grouped["A100"].cost == pytest.approx(eight.hours * 8 * 1.5)
     assert grouped["A100"].step_s > estimate(model, X, devices=["8 x A100"]).rows[0].step_s
+    assert "Link of 8 x A100 80GB: Ethernet 10G, 1.25 GB/s" in one_line(grouped.details())
 
 
 def test_whole_numbers_and_prices_of_other_libraries_are_numbers(model):
@@ -110,11 +115,7 @@ def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
     one, eight = (estimate(model, X, devices=["A100"], count=n).rows[0] for n in (1, 8))
     parameters = sum(p.numel() for p in model.parameters())
     assert eight.needed_bytes >= one.needed_bytes + 4 * parameters
-    assert (eight.batch, eight.watts) == (8 * one.batch, 8 * one.watts)
-
-
-def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
-    assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
+    assert eight.batch == 8 * one.batch
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -123,19 +124,6 @@ def test_one_run_of_the_model_finds_what_counting_and_memory_find_alone(model, t
     asked = {"batch": 64, "precision": "fp16", "training": training}
     assert both.work == count_work(model, X, **asked)
     assert both.memory == estimate_memory(model, X, **asked)
-
-
-def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
-    assert "2026" in answer["A100 80GB"].price.source
-    assert "https://" in answer["A100 80GB"].price.source
-    assert answer["T4"].price.source == "your price"
-    assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None
-    assert answer["TPU v5e"].energy_kwh is None
-
-
-def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
-    assert answer["TPU v5e"].factor > 2.5
-    assert not answer["TPU v5e"].evidence.checked and "unchecked" in plain(answer)
 
 
 @pytest.mark.parametrize(
@@ -158,42 +146,30 @@ def test_details_say_which_device_a_reason_and_a_host_belong_to():
     assert "Host of H100 SXM: a typical one of clouds, assumed" in text
 
 
-def test_a_step_of_few_kernels_that_its_host_limits_is_assumed():
-    row = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=["A100"]).rows[0]
-    assert row.limit == "launches" and not row.checked
-    assert any("174 kernels" in reason for reason in row.evidence.reasons)
-    own = Machine("A100", host=Host(0.0, 1e-5, "mine"))
-    for device in (own, "TPU v5e"):
-        found = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=[device]).rows[0]
-        assert not any("174 kernels" in reason for reason in found.evidence.reasons)
+def test_a_job_shorter_than_one_step_takes_a_whole_step():
+    for samples, steps in ((1, 1), (64, 1), (96, 1.5)):
+        row = estimate(nn.Linear(16, 4), X, batch=64, samples=samples, devices=["T4"]).rows[0]
+        assert row.hours == pytest.approx(steps * row.step_s / 3600)
 
 
 def test_a_thousand_samples_have_a_price():
     found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
     row = found.rows[0]
-    each = row.long_cells()[4].removesuffix(" $")
+    each = row.long_cells()[4].removeprefix("$")
     assert float(each) == pytest.approx(row.cost / 2, rel=0.05)
-    assert f"{each} $" in one_line(found.details())
+    assert f"${each}" in one_line(found.details())
     cheap = replace(row, price=replace(row.price, per_hour=1e-3))
-    assert cheap.long_cells()[4] == "< 0.0001 $"
+    assert cheap.long_cells()[4] == "< $0.0001"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
     assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
 
 
-def test_what_was_not_compared_widens_the_interval():
-    def row(net, x, device, **asked):
-        return estimate(net, x, batch=4096, devices=[device], **asked).rows[0]
-
+def test_a_card_of_a_family_that_was_compared_is_near_and_another_is_not():
     image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
-    known, near, far = (row(*image, card) for card in ("A100", "A100 40GB", "H100"))
+    found = estimate(*image, batch=4096, devices=["A100", "A100 40GB", "H100"])
+    known, near, far = found.rows
     assert known.checked and near.checked and not far.checked
     assert known.factor == pytest.approx(near.factor, rel=0.02) and known.factor < far.factor
-    volume = row(nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32), "A100")
-    assert volume.factor > known.factor and not volume.checked
-    compiled = row(*image, "A100", compiled=True)
-    assert compiled.factor > known.factor and not compiled.checked
-    t4 = find_chip("T4")  # of 70 W, whose clock its cooling decides
-    assert row(*image, t4).factor > row(*image, replace(t4, watts=100)).factor
 
 
 def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
@@ -205,48 +181,6 @@ def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
     assert "channels last" in plain(last) and "channels first" in plain(first)
     told = estimate(nn.Conv2d(64, 64, 3), x, channels_last=True, **asked)
     assert told.rows[0].hours == last.rows[0].hours
-
-
-def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
-    chip = find_chip("A100")
-    product = Work(1, 1, False, "bf16", matrix=Sums(1e13, 1e9, 1))
-    rest = Work(1, 1, False, "bf16", other=Sums(0, 1e12, 1000))
-    plain, compiled = (step_time(product, chip, compiled=c) for c in (False, True))
-    assert compiled.device_s == plain.device_s
-    plain, compiled = (step_time(rest, chip, compiled=c) for c in (False, True))
-    assert compiled.device_s == pytest.approx(plain.device_s / 4)
-    known = fitted()["numbers"]
-    launches = known["launch_s"]["value"] * 1000
-    # guards and the loop cost a step's seconds, compiled or not
-    assert plain.launch_s - compiled.launch_s == pytest.approx(0.75 * launches)
-
-
-def test_what_hosts_need_is_a_range_of_its_own_and_wider_upwards_in_training():
-    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(180)))
-    ends = {}
-    for training in (False, True):
-        row = estimate(small, torch.empty(1, 8), devices=["A100"], training=training).rows[0]
-        assert row.limit == "launches" and not row.checked
-        ends[training] = (row.factor, row.evidence.upper)
-    # measured / estimated of published steps that launches limit: 1/1.6 to 1.6, and 0.93 to 2.1
-    assert ends[False] == pytest.approx((1.5, 1.6), rel=0.02)
-    assert ends[True] == pytest.approx((1.4, 1.9), rel=0.02)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "default", "bf16"])
-def test_depthwise_convolutions_are_slow_in_32_bits_alone(precision):
-    # sail-sg/inceptionnext: 1.2 to 5.5 TFLOP/s on an A100, whose peak in fp32 is 19.5
-    net = nn.Conv2d(512, 512, 7, padding=3, groups=512)
-    found = estimate(
-        net,
-        torch.empty(1, 512, 56, 56),
-        batch=128,
-        devices=["A100"],
-        precision=precision,
-        training=False,
-    )
-    rate = found.work.depthwise.flops / found.rows[0].parts.arithmetic_s
-    assert (1.2e12 < rate < 5.5e12) == (precision != "bf16")
 
 
 def test_pytorchs_own_precision_has_convolutions_in_tf32_and_products_in_fp32():
@@ -263,14 +197,6 @@ def test_pytorchs_own_precision_has_convolutions_in_tf32_and_products_in_fp32():
         assert seconds(net, x, "V100", "default") == seconds(net, x, "V100", "fp32")
 
 
-def test_a_transformer_in_16_bits_on_a_v100_is_unchecked_and_wide_upwards():
-    # MAE's ViT-L took 2.6 times as long as estimated there, and DINO 2.3 to 4.3
-    layer = nn.TransformerEncoderLayer(256, 4, batch_first=True)
-    net = nn.Sequential(nn.Conv2d(3, 256, 16, 16), nn.Flatten(2), nn.Linear(196, 256), layer)
-    rows = estimate(net, torch.empty(1, 3, 224, 224), batch=256, devices=["V100", "A100"]).rows
-    assert rows[0].evidence.upper > 2.5 > rows[1].evidence.upper and not rows[0].checked
-
-
 def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass():
     # P. Patarasuk and X. Yuan (2009): each of n sends 2 (n - 1) / n times all gradients
     work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=64, precision="bf16")
@@ -281,31 +207,6 @@ def test_gradients_that_the_host_copies_do_not_travel_during_the_backward_pass()
         assert sent > one_s  # so that it counts
         two_s = 1.02 * one_s + sent - hidden * one_s
         assert found.steps_s[1] == pytest.approx(two_s, rel=1e-3)
-
-
-def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
-    def launches_s(layers, chip):
-        net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
-        return step_time(
-            count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)
-        ).launch_s
-
-    assert launches_s(1, "v5e") == launches_s(200, "v5e") < launches_s(200, "A100")
-
-
-def test_a_step_of_few_kernels_takes_the_seconds_a_kernel_of_the_smallest_published_one():
-    chip = find_chip("A100")
-    times = {}
-    for layers in (10, 20, 500, 1000):
-        network = torch.nn.Sequential(*[torch.nn.ReLU() for _ in range(layers)])
-        work = count_work(network, torch.empty(1, 8), training=False)
-        assert work.kernels == layers
-        times[layers] = step_time(work, chip).launch_s
-    known = {name: entry["value"] for name, entry in fitted()["numbers"].items()}
-    smallest_s = known["step_s"] + known["launch_s"] * known["step_kernels"]
-    assert times[10] == pytest.approx(smallest_s * 10 / known["step_kernels"])
-    assert times[20] == pytest.approx(2 * times[10])
-    assert times[1000] - times[500] == pytest.approx(500 * known["launch_s"])
 
 
 class Graph(nn.Module):
@@ -375,11 +276,6 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
 def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
     row = estimate(model, X, devices=[Chip("Mine", {"fp32": 10}, 300, 8)]).rows[0]
     assert row.precision == "fp32"
-
-
-def test_a_chip_that_is_named_twice_has_one_row(model):
-    rows = estimate(model, X, devices=["A100", "a100", "A100 80GB", "T4"]).rows
-    assert [row.device for row in rows] == ["A100 80GB", "T4"]
 
 
 @pytest.mark.parametrize("precision", ["bf16", "tf32"])
@@ -526,6 +422,13 @@ ANSWERS = [
         None,
         r"Stay on your own machine: 63 days, free\. The A100 would take 13 to 30 hours, .*",
     ),
+    # a price of nothing is the least, whatever little the others cost
+    ([("T4", 100, 0), ("A100", 20, 0.01)], None, r"Rent the T4: 2\.8 to 6\.2 days, free\."),
+    (
+        [("this machine", 40, 0), ("A100", 4, 0), ("H100", 2, 0.1)],
+        None,
+        r"Stay on your own machine: 40 hours, free\. The A100 would take .* hours, free\.",
+    ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
@@ -588,11 +491,6 @@ def test_each_row_says_whether_it_fits():
     assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
 
 
-def test_a_model_that_does_nothing_needs_its_input_and_the_framework():
-    row = estimate(nn.Identity(), X, batch=10, training=False, devices=["T4"]).rows[0]
-    assert row.fits and row.needed_bytes > 4 * 10 * 16
-
-
 def test_a_deadline_counts_the_far_end_of_the_interval(answer):
     slow = answer["T4"]
     assert answer.cheapest(deadline_hours=slow.hours) != slow
@@ -626,12 +524,6 @@ def test_every_chip_has_a_source_and_plausible_figures():
     for chip in chips:
         assert chip.source.startswith("https://") and chip.peak(chip.at("amp")) > 1e12, chip.name
         assert not chip.link or chip.link in {link.name for link in all_links()}
-        assert all(vars(chip)[figure] is not None for figure in chip.uncertain), chip.name
-
-
-def test_every_source_that_figures_were_compared_with_is_described_and_used():
-    described = json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["checked_sources"]
-    assert {key for chip in all_chips() for key in chip.checked} == set(described)
 
 
 def test_cards_for_games_have_the_rate_of_products_accumulated_in_32_bits():
@@ -685,12 +577,6 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
         assert ratio(2, **asked) == pytest.approx(ratio(1, **asked), rel=0.02)
 
 
-def test_a_row_is_found_by_the_name_that_was_asked_for(answer):
-    assert answer["a100"] is answer["A100 80GB"] and answer["v5e"].device == "TPU v5e"
-    with pytest.raises(KeyError, match="not among the devices"):
-        answer["H100"]
-
-
 def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
     model, x = nn.Linear(16, 16).bfloat16(), X.bfloat16()
     work = estimate(model, x, devices=["T4", "A100"]).work
@@ -704,34 +590,19 @@ def test_a_model_spread_over_devices_is_the_model_itself(model):
     assert spread == one
 
 
-def test_scaling_wants_a_training_and_numbers_of_devices():
-    layer = nn.Linear(4, 4), torch.empty(1, 4)
-    with pytest.raises(ValueError, match="training"):
-        scaling(count_work(*layer, training=False), "A100")
-    for counts in ((), (1, 0), (1.0, 2)):
-        with pytest.raises(ValueError, match="positive integers"):
-            scaling(count_work(*layer), "A100", counts=counts)
-
-
-@pytest.mark.parametrize(
-    ("text", "prices"),
-    [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
-)
-def test_prices_are_read(text, prices):
-    assert read_prices(text) == prices
-
-
-@pytest.mark.parametrize("part", ["T4", "T4=", "=0.35", "T4=cheap", "T4=1=2"])
-def test_what_is_no_price_is_refused(part):
-    with pytest.raises(ValueError, match=f"^'{part}' is not a price. Write T4=0.35"):
-        read_prices(f"L4=0.7, {part}")
-
-
 @pytest.mark.parametrize("seconds", [0.5, np.float32(0.5)], ids=["Python", "NumPy"])
 def test_a_model_in_16_bits_can_be_measured_here_alone(seconds):
     model = nn.Linear(16, 8).bfloat16()
     found = estimate(model, X, devices=[], this_machine=seconds, samples=100)
     assert found.rows[0].kind == "measured" and found.rows[0].step_s == 0.5
+
+
+def test_scaling_wants_a_training_and_numbers_of_devices():
+    layer = nn.Linear(4, 4), torch.empty(1, 4)
+    with pytest.raises(ValueError, match="training"):
+        scaling(count_work(*layer, training=False), "A100")
+    with pytest.raises(ValueError, match="positive integers"):
+        scaling(count_work(*layer), "A100", counts=(1, 0))
 
 
 TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says of them
@@ -772,6 +643,16 @@ def test_a_chip_of_your_own_is_one_line_and_may_have_a_price(model):
     assert one.parts.arithmetic_s == pytest.approx(2 * two.parts.arithmetic_s)
     assert one.parts.memory_s == pytest.approx(2 * two.parts.memory_s)
     assert one.cost == pytest.approx(2 * one.hours)
+
+
+def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
+    class Dense(nn.Linear):
+        def forward(self, nodes, edges):
+            return edges @ super().forward(nodes)
+
+    inputs = torch.empty(50, 8), torch.empty(50, 50)
+    found = estimate(Dense(8, 8), inputs, devices=["T4"], training=False)
+    assert list(found.demand.smaller()) == []
 
 
 @pytest.mark.parametrize(

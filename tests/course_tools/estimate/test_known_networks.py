@@ -54,14 +54,6 @@ def test_a_network_without_counted_memory_says_that_it_is_not_known():
     assert found.to_dict()["memory"]["lines"] == []
 
 
-@pytest.mark.parametrize(
-    "asked", [{"channels_last": True}, {"loss": torch.sum}], ids=["layout", "loss"]
-)
-def test_what_a_name_cannot_be_asked_is_refused(asked):
-    with pytest.raises(ValueError, match=f"without {next(iter(asked))}=. Pass the model"):
-        estimate("resnet50", torch.empty(1, 3, 224, 224), **asked)
-
-
 def test_a_name_knows_its_depthwise_convolutions():
     found = estimate("mobilenetv2_100", torch.empty(1, 3, 224, 224), batch=64, devices=["A100"])
     assert kind_of(found.work) == "depthwise convolutions"
@@ -73,10 +65,13 @@ def test_a_name_knows_its_depthwise_convolutions():
     [
         ("resnet51", {}, "resnet50"),
         ("vit_base_patch16_224", {"inputs": torch.empty(1, 3, 448, 224)}, "224 x 224"),
-        ("resnet50d", {"inputs": torch.empty(3, 224, 224)}, "channels, height, width"),
+        ("resnet50d", {"inputs": torch.empty(3, 224, 224)}, "3, height, width"),
         ("resnet50", {"inputs": torch.empty(1, 224, 224, 3)}, "3 channels"),
         ("resnet50d", {"inputs": (PHOTOGRAPH, PHOTOGRAPH)}, "one tensor of images"),
         ("resnet50d", {"precision": "fp32"}, "16 bits"),
+        ("resnet50d", {"shards": 8, "count": 8}, "shards="),
+        ("resnet50d", {"channels_last": True}, "not counted with channels_last=. Pass the model"),
+        ("resnet50d", {"loss": torch.sum}, "not counted with a loss=. Pass the model"),
         ("resnet50d", {"optimizer": "sgd"}, "adam"),
     ],
 )

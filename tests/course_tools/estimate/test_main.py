@@ -1,5 +1,6 @@
 """The command: a subcommand for each question, each with its own options."""
 
+import inspect
 import json
 import re
 import shlex
@@ -7,8 +8,8 @@ import sys
 
 import pytest
 
-from course_tools.estimate import estimate_finetuning, estimate_serving
-from course_tools.estimate.__main__ import main
+from course_tools.estimate import Job, estimate_finetuning, estimate_serving
+from course_tools.estimate.__main__ import COMMANDS, _parser, main
 from course_tools.estimate.known_networks import counted_names
 
 
@@ -49,13 +50,35 @@ def test_each_command_has_an_example_that_runs(command, capsys):
 
 
 @pytest.mark.parametrize(
+    ("command", "function"),
+    [("network", Job), ("finetune", estimate_finetuning), ("serve", estimate_serving)],
+)
+def test_the_help_names_the_default_that_is_taken(command, function):
+    taken = inspect.signature(function).parameters
+    named = 0
+    for option in _parser()[1][list(COMMANDS).index(command)]._actions:
+        default = option.default
+        if default is None and option.dest in taken:
+            default = taken[option.dest].default
+        said = re.search(r"\(([^()]*)\)$", option.help or "")
+        if said and default is not None:
+            values = default if isinstance(default, list | tuple) else [default]
+            assert said[1].replace(",", "") == " ".join(map(str, values)), option.dest
+            named += 1
+    assert named >= 6
+
+
+@pytest.mark.parametrize(
     ("words", "hint"),
     [
         (["resnet51"], "the nearest are resnet51q, resnet50"),
+        (["densnet121"], "the nearest are densenet121"),
+        (["mobilenet"], "the nearest are mobilenet"),
         (["stabilityai/sdxl-turbo"], "is known. Pass a name of pytorch-image-models, or your own"),
-        (["yolov8n"], "package.module:factory or file.py:factory"),
+        (["yolov8n"], "no model 'yolov8n' is known. Pass a name of"),
         (["meta-llama/Llama-3.1-8B"], "ask `finetune 'Llama 3.1 8B'` or `serve"),
-        (["finetune", "Llama 4"], "the nearest are Llama"),
+        (["finetune", "Llama 4"], "the nearest are Llama 2 7B, Llama"),
+        (["finetune", "t5-small"], "unknown model 't5-small'. Pass"),
         (["finetune", "microsoft/resnet-50"], "ask `network resnet50`"),
         (["finetune", "openai/whisper-small"], "of a model that writes or reads text"),
         (["bert-base-uncased"], "ask `finetune 'BERT base'`."),

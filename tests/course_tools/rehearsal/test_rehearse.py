@@ -784,6 +784,16 @@ def test_a_tensor_that_is_sent_to_another_process_stays_on_its_gpu():
         assert (one * 2).device == torch.device("cuda:1") and other.device.type == "cpu"
 
 
+@pytest.mark.process
+def test_a_process_that_starts_anew_believes_in_the_gpu_too():
+    spawn = multiprocessing.get_context("spawn")
+    with rehearse("cuda", hide_real=True):
+        process = spawn.Process(target=torch.nn.Linear, args=(1, 1), kwargs={"device": "cuda"})
+        process.start()
+        process.join()
+    assert process.exitcode == 0  # without a GPU it is 1
+
+
 def test_two_gpus_are_two_devices():
     with rehearse(gpus=2):
         with torch.cuda.device(1):

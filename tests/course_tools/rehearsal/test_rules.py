@@ -21,7 +21,7 @@ REASONS = {
     "empty": "uninitialized memory has no values",
     "new_empty": "uninitialized memory has no values",
 }
-SAMPLED = 24  # each so manieth operation in the ordinary tests
+SAMPLED = 24  # each so manieth operation, in a minute
 #: they compare nothing, or are named after another overload
 OTHER_NAMES = ("_sparse_semi_structured", "_batch_norm", "_fused_moving", "_native_batch_norm")
 
@@ -54,6 +54,7 @@ def tried(chosen):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_sample_of_all_operations_has_pytorchs_verdicts_and_the_cpus_values():
     found = tried(operations()[::SAMPLED])

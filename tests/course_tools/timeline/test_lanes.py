@@ -26,6 +26,9 @@ def test_union_and_cuts_agree_with_counting_ticks(some, holes):
     lane = Lane("host", "host", spans(*some))
     assert lane.busy_s == len(ticks(some))
     assert ticks(times(without(spans(*some), spans(*holes)))) == ticks(some) - ticks(holes)
+    assert lane.end_s == max((end for _, end in some), default=0)
+    between = {tick - 7 for tick in ticks(some) if 7 <= tick < 30}
+    assert ticks(times(lane.between(7, 30).work)) == between
 
 
 def test_spans_that_touch_are_one_and_the_order_of_the_input_is_of_no_importance():

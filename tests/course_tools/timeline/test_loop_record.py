@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 
 import pytest
 import torch
@@ -121,6 +122,28 @@ def test_the_optimizer_and_other_threads_are_told_from_the_loops_own_python():
             event("kernel", begin + 1, 0.001, "kernel", tid=20),
         ]
     assert 1e3 * read_loop(SEEN, events).python_s == pytest.approx(5, abs=0.01)
+
+
+@pytest.mark.parametrize("in_closure", [True, False])
+def test_python_in_an_optimizers_closure_is_the_loops_own(in_closure):
+    # Lightning runs the whole training_step in such a closure
+    weight = torch.nn.Parameter(torch.ones(50, 50))
+    adam = torch.optim.Adam([weight])
+
+    def closure():
+        adam.zero_grad()
+        time.sleep(0.02 * in_closure)
+        loss = (weight @ weight).sum()
+        loss.backward()
+        return loss
+
+    steps = schedule(wait=0, warmup=1, active=5, repeat=1)
+    with profile(schedule=steps, acc_events=True) as profiler:
+        for _ in range(6):
+            adam.step(closure)
+            time.sleep(0.02 * (not in_closure))
+            profiler.step()
+    assert bottleneck_of(read_trace(profiler)).parts_s["own Python"] >= 0.02
 
 
 def test_a_trace_that_torch_wrote_here_is_read_by_its_path(tmp_path):

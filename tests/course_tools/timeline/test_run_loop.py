@@ -10,9 +10,11 @@ import torch
 from start_python import python
 from torch.utils.data import DataLoader
 
+from course_tools.timeline import run_loop
 from course_tools.timeline.bottleneck import find_bottleneck, judge
+from course_tools.timeline.loop_record import LoaderFacts
 from course_tools.timeline.run_loop import facts_of, record_loop
-from course_utils.devices import as_device
+from course_utils.devices import Device, as_device
 
 
 class SlowImages(torch.utils.data.Dataset):
@@ -82,6 +84,51 @@ def test_workers_that_start_anew_for_short_epochs_are_told_to_stay(persistent):
     loader = DataLoader(SlowToOpen(), 16, num_workers=1, persistent_workers=persistent)
     found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu", steps=10)
     assert ("persistent_workers=True" in found.advice) != persistent
+
+
+@pytest.mark.parametrize(
+    ("workers", "persistent", "restart_s"),
+    # Each start costs 10 s more than another batch. The first batch of w workers takes w steps of
+    # 1 + 3 s anyway: (2 * 11 - 2 * 4 w) / 8 of each step. With three workers no epoch of four
+    # batches shows what a usual wait is.
+    [(0, False, 0.0), (1, False, 1.75), (2, False, 0.75), (3, False, 0.0), (1, True, 0.0)],
+)
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_the_seconds_of_a_step_are_those_of_the_clock(
+    kind, workers, persistent, restart_s, monkeypatch
+):
+    now = [0.0]
+
+    def passes(seconds):
+        now[0] += seconds
+
+    class Epoch:
+        def __iter__(self):
+            passes(10)
+            for batch in range(4):
+                passes(1)
+                yield batch
+
+    waits = iter([100, 8])  # before the first step, and until the device has done the last
+    monkeypatch.setattr(run_loop, "wait_for", lambda device: passes(next(waits)))
+    facts = LoaderFacts(workers=workers, persistent=persistent)
+    batches, device = run_loop._Batches(Epoch()), Device(kind, 0, "a device")
+    step, clock = (lambda batch: passes(3)), (lambda: now[0])
+    seen, _, asleep_s = run_loop._time_steps(step, batches, device, 8, 1e9, clock, facts)
+    fetch_s = (2 * 11 + 6 * 1) / 8
+    assert (seen.fetch_s, seen.loader.restart_s) == (fetch_s, restart_s)
+    # on a CPU the least disturbed step, elsewhere the mean with what was still queued
+    assert seen.step_s == fetch_s + 3 + (0 if kind == "cpu" else 8 / 8)
+    assert asleep_s == pytest.approx(3, abs=0.1) and next(waits, None) is None
+
+
+@pytest.mark.parametrize(("max_s", "timed"), [(0, run_loop.WARM_UP), (6.5, 7), (99, 8)])
+def test_no_step_begins_after_the_time_is_over_but_a_few_are_timed_anyway(max_s, timed):
+    taken, device = [], as_device("cpu")
+    batches = run_loop._Batches([0, 1, 2])
+    clock = lambda: float(len(taken))  # noqa: E731, a step takes a second
+    run_loop._time_steps(taken.append, batches, device, 8, max_s, clock, LoaderFacts())
+    assert taken == [number % 3 for number in range(timed)]
 
 
 CELL = """
@@ -159,27 +206,21 @@ def test_what_the_step_does_beside_pytorch_is_a_part_of_its_own(beside):
     assert "a larger batch" not in found.advice and "compile" not in found.advice
 
 
-def test_a_loader_that_cannot_be_started_again_is_an_error():
-    batches = (torch.ones(2) for _ in range(4))
-    with pytest.raises(ValueError, match="Pass a DataLoader"):
-        find_bottleneck(torch.neg, batches, device="cpu")
-
-
-def test_no_step_at_all_is_an_error_in_one_sentence():
-    with pytest.raises(ValueError, match=r"^steps is 0, but at least one step has to be timed\.$"):
-        find_bottleneck(torch.neg, [torch.ones(2)], device="cpu", steps=0)
+PAIR = [(torch.ones(2), torch.ones(2))]
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("step", "loader", "steps", "words"),
     [
-        (lambda x, y: x, r"a batch of the loader \(here a tuple of 2\), but step takes \(x, y\)"),
-        (torch.nn, "but got module. Let torch.profiler record the loop of a Trainer"),
+        (torch.neg, (torch.ones(2) for _ in range(4)), 9, "Pass a DataLoader"),
+        (torch.neg, PAIR, 0, r"^steps is 0, but at least one step has to be timed\.$"),
+        (lambda x, y: x, PAIR, 9, r"of the loader \(here a tuple of 2\), but step takes \(x, y\)"),
+        (torch.nn, PAIR, 9, "but got module. Let torch.profiler record the loop of a Trainer"),
     ],
 )
-def test_a_step_that_cannot_take_a_batch_is_refused_in_words(step, words):
-    with pytest.raises(TypeError, match=words):
-        find_bottleneck(step, [(torch.ones(2), torch.ones(2))], device="cpu")
+def test_a_loop_that_cannot_be_run_is_refused_in_words(step, loader, steps, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        find_bottleneck(step, loader, device="cpu", steps=steps)
 
 
 START = """

@@ -6,6 +6,7 @@ import pytest
 
 from course_tools.timeline import trace
 from course_tools.timeline.trace import complete_events, open_trace, steps_of, threads_of, work_of
+from course_utils.devices import Device
 
 
 def test_on_windows_the_profiler_gets_no_path_with_letters_that_it_would_not_find(
@@ -63,8 +64,20 @@ def test_each_event_has_one_kind_of_work(name, category, kind):
 def test_the_thread_of_the_steps_is_the_main_one_and_autograds_is_named():
     steps = event("ProfilerStep#5", "user_annotation")
     events = [event("aten::mm", "cpu_op"), event("NllLossBackward0", "cpu_op", tid=8), steps]
+    events += [event("aten::add", "cpu_op", tid=tid) for tid in (8, 9)]
+    events += [event("autograd::engine::evaluate_function: X", "cpu_op", tid=6)]
+    events += [event("ProfilerStep#5", "gpu_user_annotation", tid=20)]
     assert steps_of(events) == [steps]
-    assert threads_of(events) == {7: "MainThread", 8: "backward"}
+    names = {6: "backward", 7: "MainThread", 8: "backward", 9: "thread 9"}
+    assert threads_of(events) == names
+
+
+def test_the_profiler_sees_the_work_that_the_host_did_not_wait_for(monkeypatch):
+    done = []
+    monkeypatch.setattr(trace, "wait_for", lambda device: done.append(str(device)))
+    found = trace.run_profiled(lambda: done.append("work"), Device("mps", 0, "a GPU"))
+    assert done == ["work", "mps:0"]
+    assert "wait for the device" in {one["name"] for one in complete_events(found)}
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,35 @@ def test_an_error_of_the_users_file_is_not_a_refusal_of_its_name(tmp_path, error
     assert type(raised.value).__name__ == error
 
 
+EDITED = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from course_lessons.lightning_training import Regression
+
+class Edited(Regression):
+    def configure_optimizers(self):
+        return torch.optim.{optimizer}(self.parameters(), 0.1)
+
+def make():
+    data = TensorDataset(torch.zeros(8, 2), torch.zeros(8, {outputs}))
+    return Edited(torch.nn.Linear(2, {outputs})), DataLoader(data, batch_size=4)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers")
+def test_a_resumed_training_with_an_edited_network_or_optimizer_is_refused(tmp_path, monkeypatch):
+    # as the only rank of one, in this process
+    monkeypatch.setattr(child, "start_processes", lambda fit, asked, **_: child.fit(*asked))
+    whole = {"optimizer": "Adam", "outputs": 1}
+    for number, change in enumerate(({}, {"optimizer": "SGD"}, {"outputs": 2})):
+        path = tmp_path / f"edited_{number}.py"
+        path.write_text(EDITED.format(**whole | change))
+        asked = {"epochs": 2 if change else 1, "resume": bool(change), "strategy": "ddp"}
+        request = Request(f"{path}:make", count=1, accelerator="cpu", out=str(tmp_path), **asked)
+        why, refused = child.try_to_train(request)
+        assert refused == ("another network or optimizer" in why) == bool(change), why
+
+
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_training_that_is_refused_changes_no_file(tmp_path, monkeypatch, capsys, resume):
     if not resume:

@@ -23,7 +23,7 @@ def test_another_launchers_variables_are_removed_and_the_users_stay():
     assert set(own) <= set(left)
 
 
-def test_a_user_without_a_name_gets_one(monkeypatch):
+def test_a_user_without_a_name_gets_one_and_a_home(monkeypatch):
     def no_entry(number):
         raise KeyError(f"getpwuid(): uid not found: {number}")
 
@@ -32,6 +32,9 @@ def test_a_user_without_a_name_gets_one(monkeypatch):
     monkeypatch.setattr(pwd, "getpwuid", no_entry)
     assert clean_environment({})["USER"] == f"user-{os.getuid()}"
     assert clean_environment({"USER": "ada"})["USER"] == "ada"
+    assert "HOME" not in clean_environment({})  # but in the file of users
+    monkeypatch.delenv("HOME", raising=False)
+    assert clean_environment({})["HOME"] == tempfile.gettempdir()
 
 
 @pytest.mark.parametrize("letters", [5, 53, 54, 100])

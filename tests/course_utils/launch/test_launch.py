@@ -156,7 +156,7 @@ def epochs_in(out):
     return torch.load(out / "last.ckpt", weights_only=True)["epoch"] + 1
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):

@@ -2,6 +2,7 @@
 tests/browser/test_book.py.
 """
 
+import sys
 from dataclasses import replace
 
 import nbformat
@@ -98,3 +99,12 @@ def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, mon
 def test_what_sphinx_leaves_beside_the_book_is_not_seen_by_git():
     ignored = (build.ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert {"tools/book/html*/", "tools/book/jupyter_execute/"} <= set(ignored)
+
+
+def test_a_folder_with_files_of_somebody_else_gets_no_book(tmp_path, monkeypatch, capsys):
+    (tmp_path / "index.html").write_text("my work")
+    monkeypatch.setattr(sys, "argv", ["build.py", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        build.main()
+    assert "files of others" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]

@@ -133,7 +133,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
         if together:
             step_s = scaling(work, chip, counts=(question["count"],)).steps_s[0]
         samples = question["samples"] * question["epochs"]
-        seconds = samples * step_s / (work.batch * question["count"])
+        seconds = max(1, samples / (work.batch * question["count"])) * step_s
         price = prices.get(chip.name)
         rows.append(
             {
@@ -563,6 +563,70 @@ def test_another_kind_of_model_brings_its_usual_job_unless_the_user_has_set_it(p
     assert "$" in page.locator("#advice").text_content()
 
 
+@pytest.mark.parametrize(
+    ("typed", "chosen"),
+    [
+        ("sdxl lora", "Stable Diffusion XL"),
+        ("fine-tune whisper large", "Whisper large-v3"),
+        ("serve llama 70b", "Llama 3.3 70B"),
+        ("t5", None),  # not every resnet50
+    ],
+)
+def test_words_for_what_is_done_with_a_model_do_not_hide_it(page, typed, chosen):
+    page.locator("#model").fill(typed)
+    offered = page.locator("#choices button").first.text_content()
+    assert offered.startswith(chosen or "My own model")
+
+
+@pytest.mark.parametrize(
+    ("name", "needs_gb", "batch"),
+    # 16 bytes a weight for Adam in mixed precision (arXiv 1910.02054), and activations
+    [
+        ("Stable Diffusion XL U-Net (SDXL), 1024 x 1024", (41, 60), "1"),
+        ("Whisper small, 30 s of speech", (4, 16), "8"),
+    ],
+)
+def test_a_network_that_people_adapt_starts_with_data_of_ones_own(page, name, needs_gb, batch):
+    page.locator("#model").fill(name)
+    assert page.locator("#batch").input_value() == batch
+    assert int(page.locator("#amount").input_value()) <= 10_000
+    needed = page.locator("#memory caption").text_content().split(":")[1]
+    assert needs_gb[0] < float(needed.split()[0]) < needs_gb[1]
+    page.locator("#model").fill("resnet50 (224)")
+    assert page.locator("#amount").input_value() == "1281167"
+
+
+@pytest.mark.parametrize(
+    ("address", "offer"),
+    [
+        ({"model": "Mistral 7B"}, "LoRA on 4-bit weights"),
+        ({"model": "Llama 3.1 8B"}, "LoRA on 4-bit weights, samples of"),
+        ({"model": "Mistral 7B", "task": "inference"}, "8-bit weights"),
+        ({"batch": "512"}, "batch 128"),
+    ],
+)
+def test_what_fits_ones_own_card_is_offered_first_and_then_used(page, file, address, offer):
+    mine = {"devices": "T4,RTX 3060", "mine": "RTX 3060", "deadline": "none"}
+    page.goto(f"{file.as_uri()}#{urlencode(address | mine)}")
+    page.reload()
+    button = page.locator("#take-offer")
+    assert button.text_content().startswith(f"It fits your RTX 3060 with {offer}")
+    button.click()
+    assert not button.is_visible()
+    own = page.locator("#table tr", has_text="RTX 3060, yours").locator("td")
+    assert own.nth(3).text_content().startswith(("yes", "just"))
+    assert "your RTX 3060" in page.locator("#advice").text_content()
+
+
+def test_a_model_that_one_card_cannot_serve_is_offered_with_fewer_bits(page):
+    page.locator("#model").fill("Llama 3.3 70B")
+    page.locator("#task").select_option("inference")
+    assert "split over several cards" in page.locator("#unchecked").text_content()
+    page.locator("#take-offer").click()
+    assert page.locator("#bits").input_value() == "4"
+    assert page.locator("#table tr.best").count() == 1
+
+
 def test_where_nothing_fits_a_smaller_question_is_offered_that_does(page):
     page.locator("#model").fill("Llama 3.1 8B")
     page.locator("#tuning").select_option("full")
@@ -787,3 +851,13 @@ def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
         text = page.evaluate("navigator.clipboard.readText()")
         exec(compile(text, "copied", "exec"), {})
         assert len(capsys.readouterr().out.splitlines()) > 2
+
+
+@pytest.mark.process
+def test_a_file_of_somebody_else_is_kept_and_a_page_of_ours_is_known(file, tmp_path):
+    build.refuse_foreign(file, build.TITLE)
+    mine = tmp_path / "mine.html"
+    mine.write_text("my work")
+    done = python(build.HERE / "build.py", mine)
+    assert done.returncode == 2 and "holds something else" in done.stderr
+    assert mine.read_text() == "my work"

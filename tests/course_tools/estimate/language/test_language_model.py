@@ -1,10 +1,12 @@
 """Shapes of language models: by name, and from the config.json of many kinds."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from course_tools.estimate.language.language_model import (
+    LanguageModel,
     find_language_model,
     known_name,
     language_models,
@@ -108,6 +110,18 @@ def test_a_configuration_gives_the_shape(config, parameters):
 
 
 @pytest.mark.parametrize(
+    ("experts", "used"),
+    [
+        ({"num_local_experts": 8, "num_experts_per_tok": 2}, 12.9e9),  # Mixtral 8x7B
+        ({"num_experts_per_tok": 2}, 7.24e9),  # of one
+    ],
+)
+def test_a_token_uses_as_many_experts_as_the_configuration_says(experts, used):
+    shape = find_language_model(MISTRAL | experts)
+    assert shape.linear_used + shape.rest == pytest.approx(used, rel=0.01)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[]",
@@ -141,3 +155,46 @@ def test_a_folder_of_the_name_of_a_model_is_one_if_it_holds_a_configuration(tmp_
     assert find_language_model("gpt2") == find_language_model("GPT-2")
     (tmp_path / "gpt2/config.json").write_text(json.dumps(MISTRAL))
     assert find_language_model("gpt2") == find_language_model(MISTRAL)
+
+
+# 2 layers of q 16, k 8, v 8, o 16 weights, and 32 each of gate, up and down
+TINY = LanguageModel(2, 4, 8, heads=2, kv_heads=1, vocabulary=11)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, {"linear": 288, "linear_used": 288, "rest": 2 * 44 + 20, "largest_matrix": 44}),
+        ({"tied": True}, {"rest": 44 + 20, "parameters": 288 + 64}),
+        ({"gated": False}, {"linear": 224, "rest": 108}),
+        ({"head_dim": 4}, {"query": 8, "kv": 4, "linear": 2 * (32 + 16 + 16 + 32 + 96)}),
+        ({"vocabulary": 1}, {"largest_matrix": 32, "head": 4}),
+        (
+            {"experts": 4, "experts_used": 2},
+            {"linear": 864, "linear_used": 480, "rest": 108 + 2 * 4 * 4},
+        ),
+    ],
+)
+def test_the_weights_of_a_tiny_shape_are_those_that_one_counts_by_hand(changed, expected):
+    shape = replace(TINY, **changed)
+    assert {name: getattr(shape, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(("tokens", "met"), [(1, 2), (2, 3), (3, 3.5)])
+def test_each_expert_is_met_by_an_even_share_of_the_tokens(tokens, met):
+    shape = replace(TINY, experts=4, experts_used=2)
+    assert shape.linear_met(tokens) == 2 * (48 + met * 96)
+
+
+@pytest.mark.parametrize(
+    ("changed", "adapters", "block_bytes"),
+    [
+        # beside q (4 + 4) and gate (4 + 8); 12 * 4 + 4 * 4 + 4 * 2 + 2 * 4 * 8 bytes per token
+        ({}, 2 * 3 * 20, 136),
+        ({"experts": 4, "experts_used": 2}, 2 * 3 * (8 + 4 * 12), 136 + 64),
+    ],
+)
+def test_adapters_and_what_a_block_keeps_are_counted_by_hand(changed, adapters, block_bytes):
+    shape = replace(TINY, **changed)
+    assert shape.adapters(3, ["q", "gate"]) == adapters and shape.block_bytes(7) == 7 * block_bytes
+    assert replace(TINY, gated=False).block_bytes(1) == 136 - 2 * 2 * 8

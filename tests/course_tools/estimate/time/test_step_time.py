@@ -1,0 +1,82 @@
+"""The formula of time, term by term, against arithmetic by hand."""
+
+from functools import partial
+
+import pytest
+
+from course_tools.estimate.counting.work import Sums, Work
+from course_tools.estimate.time.step_time import Host, seconds
+
+NUMBERS = {"arithmetic": 2.0, "attention": 1.5, "unaligned": 3.0, "depthwise": 0.1}
+NUMBERS |= {"convolution_fp32": 0.5, "convolution3d": 4.0, "memory": 2.0, "convolution_memory": 3.0}
+NUMBERS |= {"convolution_training": 5.0, "convolution_training_32": 7.0, "step_kernels": 100.0}
+NUMBERS |= {"compiled": 4.0, "compiled_training": 2.5}
+ASKED = {"peak": 1e12, "convolution_peak": 2e12, "plain_peak": 1e11, "winograd": False}
+ASKED |= {"bandwidth": 1e9, "numbers": NUMBERS, "host": Host(1.0, 1e-3, "mine")}
+step_of = partial(seconds, **ASKED)
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision", "asked", "expected_s"),
+    [
+        *((kind, "fp32", {}, 2.0) for kind in ("matrix", "recurrent", "other")),
+        ("attention", "bf16", {}, 2 * 1.5),
+        ("attention", "tf32", {}, 2.0),
+        ("convolution", "fp16", {}, 2 / 2),
+        ("convolution", "fp32", {"winograd": True}, 0.5 / 2),
+        ("convolution3d", "bf16", {}, 2 * 4 / 2),
+        ("depthwise", "fp16", {}, 2 / 2),
+        ("depthwise", "fp32", {}, 1 / (0.1 * 0.1)),
+    ],
+)
+def test_an_operation_takes_its_arithmetic(kind, precision, asked, expected_s):
+    work = Work(1, 1, False, precision, **{kind: Sums(1e12)})
+    assert step_of(work, **asked).arithmetic_s == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize(("precision", "expected_s"), [("fp16", 2 * (1 + 2)), ("tf32", 2)])
+def test_products_with_odd_rows_take_longer_in_16_bits(precision, expected_s):
+    work = Work(1, 1, False, precision, matrix=Sums(1e12), unaligned=1e12)
+    assert step_of(work).arithmetic_s == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize(
+    ("kind", "training", "precision", "more", "expected_s"),
+    [
+        ("matrix", True, "fp16", {}, 2),
+        ("matrix", True, "fp16", {"compiled": True}, 2),
+        ("other", False, "fp32", {}, 2),
+        ("other", False, "fp32", {"compiled": True}, 2 / 4),
+        ("other", True, "fp32", {"compiled": True}, 2 / 2.5),
+        ("convolution", False, "fp16", {}, 3),
+        ("convolution", True, "bf16", {}, 3 * 5),
+        ("convolution", True, "tf32", {}, 3 * 7),
+        ("convolution", True, "fp16", {"channels_last": True}, 3),
+        ("convolution", True, "fp32", {"channels_last": True}, 3 * 7),
+        ("depthwise", True, "fp16", {"channels_last": True}, 3 * 5),
+        ("convolution3d", False, "fp16", {}, 3 * 4),
+        ("convolution3d", True, "fp16", {}, 3 * 4 * 5),
+    ],
+)
+def test_an_operation_moves_its_bytes(kind, training, precision, more, expected_s):
+    last = more.get("channels_last", False)
+    work = Work(1, 1, training, precision, **{kind: Sums(0, 1e9)}, channels_last=last)
+    compiled = more.get("compiled", False)
+    assert step_of(work, compiled=compiled).memory_s == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernels", "asked", "expected_s"),
+    [
+        ("matrix", 200, {}, 1 + 0.2),
+        ("matrix", 50, {}, 1 / 2 + 0.05),
+        ("matrix", 0, {}, 1 / 100),
+        ("matrix", 200, {"compiled": True}, 1 + 0.2),
+        ("other", 200, {"compiled": True}, 1 + 0.2 / 4),
+        ("other", 50, {"one_launch": True}, 1 + 0.001),
+    ],
+)
+def test_a_host_launches_kernels_and_prepares_a_step(kind, kernels, asked, expected_s):
+    work = Work(1, 1, False, "fp16", **{kind: Sums(0, 0, kernels)})
+    found = step_of(work, **asked)
+    assert found.launch_s == pytest.approx(expected_s) and found.limit == "launches"

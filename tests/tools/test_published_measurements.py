@@ -1,0 +1,94 @@
+"""The table of published speeds, made of two small repositories in the form of the real ones."""
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tools import published_measurements
+
+TIMM = """\
+model,{kind}_samples_per_sec,{kind}_batch_size,{kind}_img_size,infer_gmacs,infer_macts
+resnet50,1234.5,256,224,4.1,11.1
+"""
+# Speeds as NVIDIA prints them: batch 8 in 20 ms are 400 images a second; two cells are of no card
+# or of no precision that the table keeps.
+NVIDIA = """\
+## Training performance: NVIDIA A100 80GB (8x A100)
+|**GPUs**|**Throughput - TF32**|**Throughput - mixed precision**|**Speed-up**|
+|:---:|:---:|:---:|:---:|
+|1|938 img/s|2470 img/s|2.6x|
+|8|7248 img/s|16621 img/s|2.3x|
+## Inference performance: NVIDIA T4
+###### FP32 Inference Latency
+|**Batch Size**|**Throughput Avg**|**Latency Avg**|
+|---|---|---|
+|8|395 img/s|20.00 ms|
+## Inference performance: NVIDIA K80
+###### FP32 Inference Latency
+|**Batch Size**|**Throughput Avg**|**Latency Avg**|
+|8|1 img/s|1.00 ms|
+"""
+
+
+def repository(folder, **files):
+    for name, text in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    day = ("--date", "2024-05-06T12:00:00Z")
+    for command in (("init", "-q"), ("add", "."), (*person, "commit", "-qm", "speeds", *day)):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    return folder
+
+
+def test_the_table_has_the_figures_of_both_repositories_in_their_units(tmp_path, monkeypatch):
+    names = {
+        "benchmark-infer-amp-nchw-pt240-cu124-4090-dynamo.csv": TIMM.format(kind="infer"),
+        "benchmark-train-fp32-nchw-pt112-cu113-rtx3090.csv": TIMM.format(kind="train"),
+        "benchmark-infer-amp-nchw-pt210-cu121-rtx3090.csv": TIMM.format(kind="infer"),  # older
+        "other.csv": "",
+    }
+    (tmp_path / "timm").mkdir()
+    repository(tmp_path / "timm", **{f"results__{name}": text for name, text in names.items()})
+    folders = ("resnet50v1.5", "resnext101-32x4d", "se-resnext101-32x4d", "efficientnet")
+    readmes = {f"{published_measurements.ROOT}/{each}/README.md": "" for each in folders}
+    readmes[f"{published_measurements.ROOT}/resnet50v1.5/README.md"] = NVIDIA
+    (tmp_path / "nvidia").mkdir()
+    repository(tmp_path / "nvidia", **readmes)
+    words = ["x", *(str(tmp_path / name) for name in ("timm", "nvidia", "table.gz"))]
+    monkeypatch.setattr(sys, "argv", words)
+    published_measurements.main()
+    first, table = gzip.decompress((tmp_path / "table.gz").read_bytes()).decode().split("\n", 1)
+    about = json.loads(first.removeprefix("# "))
+    assert {one["licence"] for one in about.values()} == {"Apache-2.0", "BSD-3-Clause"}
+    assert all(len(one["commit"]) == 40 and len(one["date"]) == 10 for one in about.values())
+    fields = [
+        "device",
+        "count",
+        "batch",
+        "precision",
+        "compiled",
+        "training",
+        "torch",
+        "image",
+        "samples_per_s",
+    ]
+    rows = [[row[name] for name in fields] for row in csv.DictReader(io.StringIO(table))]
+    nvidia = "1.9.0a0", "224"
+    assert rows == [
+        ["RTX 4090", "1", "256", "fp16", "1", "0", "2.4.0", "224", "1234.5"],
+        ["RTX 3090", "1", "256", "fp32", "0", "1", "1.12", "224", "1234.5"],
+        ["A100 80GB", "1", "256", "tf32", "0", "1", *nvidia, "938"],
+        ["A100 80GB", "1", "256", "fp16", "0", "1", *nvidia, "2470"],
+        ["A100 80GB", "8", "256", "tf32", "0", "1", *nvidia, "7248"],
+        ["A100 80GB", "8", "256", "fp16", "0", "1", *nvidia, "16621"],
+        ["T4", "1", "8", "fp32", "0", "0", *nvidia, "400.0"],
+    ]
+    with pytest.raises(subprocess.CalledProcessError):
+        published_measurements.git(tmp_path, "log")
