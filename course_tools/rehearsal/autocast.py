@@ -17,7 +17,7 @@ from torch.library import _scoped_library, fallthrough_kernel
 from course_tools.rehearsal.names import Name
 from course_tools.rehearsal.where import World, place_of
 
-KEY = torch._C.DispatchKey.AutocastPrivateUse1
+KEY = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]
 WITHOUT_AUTOCAST = torch._C.DispatchKeySet(KEY)
 #: in 16 bits; the layers are those that cuDNN computes in one call
 LOWER = re.compile(
