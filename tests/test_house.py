@@ -164,3 +164,31 @@ def test_the_marks_of_processes_stand_on_tests_and_not_on_modules():
     for path in TESTS.rglob("test_*.py"):
         marks = re.findall(r"^pytestmark = (?s:.*?)^(?=\S)", path.read_text("utf-8"), re.MULTILINE)
         assert not re.search(r"mark\.(process|slow)\b", "".join(marks)), path.name
+
+
+# what is so without being asked for, of all that has two states
+ON = {"Job.training", "count_work.training", "estimate_memory.training", "_dropout.training"}
+ON |= {"estimate_finetuning.checkpointing", "finetuning_step.checkpointing", "advice.takes_own"}
+ON |= {"LanguageModel.gated", "Kind.queues_copies", "LoopRecord.visible", "lines.sized"}
+ON |= {"LoaderFacts.is_dataloader"}
+
+
+def defaults(node: ast.AST) -> dict[str, ast.expr | None]:
+    """Return the defaults of a function's arguments, or of a class's fields, by their names."""
+    if isinstance(node, ast.ClassDef):
+        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+        return {f"{node.name}.{field.target.id}": field.value for field in fields}
+    if not isinstance(node, ast.FunctionDef):
+        return {}
+    some, named = node.args, [*node.args.posonlyargs, *node.args.args]
+    pairs = [*zip(reversed(named), reversed(some.defaults), strict=False)]
+    pairs += zip(some.kwonlyargs, some.kw_defaults, strict=True)
+    return {f"{node.name}.{arg.arg}": value for arg, value in pairs}
+
+
+def test_a_switch_is_off_where_nobody_asks_for_it():
+    sources = [text for name, text in modules().items() if floor(name) < 2]
+    nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
+    found = {name: value for node in nodes for name, value in defaults(node).items()}
+    on = {name for name, value in found.items() if getattr(value, "value", None) is True}
+    assert on == ON

@@ -154,6 +154,15 @@ def test_work_that_drifts_is_noticed(world, growth, word):
     assert any(f"{word} as it went" in warning for warning in timed.warnings)
 
 
+def test_one_slow_call_does_not_make_a_drift_larger():
+    assert timing._drift([1.0] * 9 + [1.1] * 8 + [100.0]) == pytest.approx(0.1)
+
+
+def test_a_block_that_was_short_by_accident_does_not_make_the_next_one_long(world):
+    timed = world.time(working(world, forever(0.001, 1e-9, 0.001)), max_s=0.1)
+    assert timed.calls_per_block <= 20
+
+
 def test_steady_noise_is_not_taken_for_drift(world):
     noise = torch.Generator().manual_seed(0)
     flagged = 0

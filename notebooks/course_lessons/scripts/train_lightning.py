@@ -10,7 +10,7 @@ import time
 import warnings
 import zipfile
 
-# Lightning imports matplotlib, which asks for a home folder.
+# which matplotlib asks for, and Lightning imports it.
 if os.path.expanduser("~") == "~":
     os.environ["HOME"] = tempfile.gettempdir()
 

@@ -14,8 +14,9 @@ from course_tools.compare.comparison import Contestant, WrongAnswer, compare_dev
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded
-from course_utils.devices import Device
-from course_utils.timing import using_threads
+from course_utils.devices import Device, pick_device, wait_for
+from course_utils.timing import time_call, using_threads
+from course_utils.xla import xla_counters
 
 CPU = Device("cpu", 0, "a cpu")
 GPU = Device("cuda", 0, "a gpu of this test")
@@ -55,6 +56,12 @@ def test_a_wrong_answer_stops_the_comparison_and_says_which(gpu):
     )
     with pytest.raises(WrongAnswer, match=message):
         compare_devices(work, [7], [CPU, gpu], max_s=0.01)
+
+
+def test_one_wrong_number_among_right_ones_is_wrong_by_its_share_of_the_largest(gpu):
+    work = answering(on_cpu=[[4.0, 1.0]] * 2, on_gpu=[[4.0, 1.0], [4.0, 2.0]])
+    with pytest.raises(WrongAnswer, match=r"differ by 0\.25 of the largest"):
+        compare_devices(work, [1], [gpu], max_s=0.01)
 
 
 def test_nothing_is_timed_before_all_answers_are_checked(gpu):
@@ -260,7 +267,7 @@ def test_the_verdict_says_from_where_on_one_is_faster_for_good(lines, verdict):
     assert comparison(*(one for line in lines for one in line)).verdict() == verdict
 
 
-@pytest.mark.parametrize("size", [64, 65_536, 262_144, 2**24, 2**30])
+@pytest.mark.parametrize("size", [64, 65_536, 99_999, 131_072, 262_144, 2**24, 2**30])
 def test_the_verdict_fits_into_a_title_at_any_size(size):
     label = "xla:0 (rehearsal)"
     rows = [row(1, "cpu", *[1.0] * 8), row(size, "cpu", *[2.0] * 8)]
@@ -334,6 +341,33 @@ def test_a_tpu_that_can_no_longer_be_started_is_left_out_with_a_warning(monkeypa
     monkeypatch.setattr(comparison_module, "as_device", lambda device: TPU)
     with pytest.raises(RuntimeError, match="too late"):
         contestants(["xla"])
+
+
+def compiled_under_the_timer() -> int:
+    def work(size, device):
+        weight = torch.ones(size, device=device, requires_grad=True)
+        sgd = torch.optim.SGD([weight], 0.1)
+
+        def step():
+            sgd.zero_grad()
+            loss = weight.square().sum()
+            loss.backward()
+            sgd.step()
+            return loss
+
+        return step
+
+    entrant = Contestant(pick_device("xla"), 1)
+    comparison_module._answers(Workload.of(work), 8, entrant, "fp32")
+    step = build_seeded(Workload.of(work), 8, entrant.device, "fp32")
+    wait_for("xla")
+    before = xla_counters()
+    time_call(step, device="xla", max_s=0.05)
+    return (xla_counters() - before).compilations
+
+
+def test_xla_compiles_for_the_check_what_is_timed_later(in_xla):
+    assert in_xla(compiled_under_the_timer) == 0
 
 
 @pytest.mark.parametrize(

@@ -422,6 +422,13 @@ ANSWERS = [
         None,
         r"Stay on your own machine: 63 days, free\. The A100 would take 13 to 30 hours, .*",
     ),
+    # a price of nothing is the least, whatever little the others cost
+    ([("T4", 100, 0), ("A100", 20, 0.01)], None, r"Rent the T4: 2\.8 to 6\.2 days, free\."),
+    (
+        [("this machine", 40, 0), ("A100", 4, 0), ("H100", 2, 0.1)],
+        None,
+        r"Stay on your own machine: 40 hours, free\. The A100 would take .* hours, free\.",
+    ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
@@ -636,6 +643,16 @@ def test_a_chip_of_your_own_is_one_line_and_may_have_a_price(model):
     assert one.parts.arithmetic_s == pytest.approx(2 * two.parts.arithmetic_s)
     assert one.parts.memory_s == pytest.approx(2 * two.parts.memory_s)
     assert one.cost == pytest.approx(2 * one.hours)
+
+
+def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
+    class Dense(nn.Linear):
+        def forward(self, nodes, edges):
+            return edges @ super().forward(nodes)
+
+    inputs = torch.empty(50, 8), torch.empty(50, 50)
+    found = estimate(Dense(8, 8), inputs, devices=["T4"], training=False)
+    assert list(found.demand.smaller()) == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The command: a subcommand for each question, each with its own options."""
 
+import inspect
 import json
 import re
 import shlex
@@ -7,8 +8,8 @@ import sys
 
 import pytest
 
-from course_tools.estimate import estimate_finetuning, estimate_serving
-from course_tools.estimate.__main__ import main
+from course_tools.estimate import Job, estimate_finetuning, estimate_serving
+from course_tools.estimate.__main__ import COMMANDS, _parser, main
 from course_tools.estimate.known_networks import counted_names
 
 
@@ -46,6 +47,25 @@ def test_each_command_has_an_example_that_runs(command, capsys):
         main([command, "--help"])
     example = capsys.readouterr().out.splitlines()[-1]
     assert main(shlex.split(example)[3:]) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [("network", Job), ("finetune", estimate_finetuning), ("serve", estimate_serving)],
+)
+def test_the_help_names_the_default_that_is_taken(command, function):
+    taken = inspect.signature(function).parameters
+    named = 0
+    for option in _parser()[1][list(COMMANDS).index(command)]._actions:
+        default = option.default
+        if default is None and option.dest in taken:
+            default = taken[option.dest].default
+        said = re.search(r"\(([^()]*)\)$", option.help or "")
+        if said and default is not None:
+            values = default if isinstance(default, list | tuple) else [default]
+            assert said[1].replace(",", "") == " ".join(map(str, values)), option.dest
+            named += 1
+    assert named >= 6
 
 
 @pytest.mark.parametrize(

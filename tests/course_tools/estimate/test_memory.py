@@ -285,6 +285,7 @@ def test_a_loss_counts_whether_it_is_given_or_the_models_own():
     assert own.tensors_bytes == pytest.approx(record_memory(work).peak_bytes, rel=0.05)
     assert given.loss_counted and own.loss_counted and not without.loss_counted
     assert "The loss is not counted" in repr(without) and "loss" not in repr(own)
+    assert "shared" not in repr(own)
 
 
 class Dropped(nn.Module):

@@ -49,6 +49,30 @@ def shapes_counted(layer, x):
     return [result.shape for result in results]
 
 
+class Attends(nn.Module):
+    def __init__(self, asked):
+        super().__init__()
+        self.layer, self.asked = nn.MultiheadAttention(WIDE, 2, batch_first=True), asked
+
+    def forward(self, x):
+        return self.layer(x, x, x, **self.asked)
+
+
+@pytest.mark.parametrize("x", [torch.rand(BATCH, TIME, WIDE), torch.rand(TIME, WIDE)])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"average_attn_weights": False},
+        {"need_weights": False},
+        {"attn_mask": torch.zeros(TIME, TIME)},
+    ],
+)
+def test_attention_has_the_shapes_that_pytorch_gives(x, asked):
+    layer = Attends(asked)
+    assert shapes_counted(layer, x) == [t.shape for t in tensors(layer(x))]
+
+
 @pytest.mark.parametrize(("kind", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
 def test_products_are_those_of_the_gates_and_kernels_grow_with_time(kind, gates):
     layer, x = kind(WIDE, HIDDEN, batch_first=True), torch.empty(1, TIME, WIDE)

@@ -157,6 +157,36 @@ def test_what_fits_no_card_is_answered_with_what_would():
 
 
 @pytest.mark.parametrize(
+    ("model", "method", "card", "length", "factors", "checked"),  # as finetuning.json has them
+    [
+        ("Llama 3.1 8B", "full", "RTX 4090", 2048, (1.4, 1.4), True),
+        ("Llama 3.1 8B", "full", "RTX 4090", 2047, (3, 3), True),
+        ("Llama 3.1 8B", "lora", "RTX 4090", 512, (1.35, 1.35), True),
+        ("GPT-2", "lora", "A100", 512, (1.35, 2.2), False),
+        ("Llama 3.1 8B", "4-bit", "T4", 512, (1.8, 1.8), False),
+        ("GPT-2", "4-bit", "T4", 512, (1.8, 2.6), False),
+    ],
+)
+def test_the_doubt_is_that_of_such_a_step_on_such_a_card(
+    model, method, card, length, factors, checked
+):
+    row = tune(model, method, card, length=length)[1]
+    assert (row.factor, row.evidence.upper) == factors and row.checked == checked
+
+
+def test_each_way_out_is_a_question_of_its_own_that_needs_less():
+    demand = tune(method="full", batch=4, length=4096)[0].demand
+    smaller = [one for _, one in demand.smaller()]
+    for one in smaller:
+        names = ("batch", "length", "optimizer", "trained_bytes", "in_backward", "chunks")
+        asked = {name: getattr(one, name) for name in names}
+        assert tune(one.shape, one.method, **asked)[0].memory == one.memory
+        assert one.memory.needed_bytes < demand.memory.needed_bytes
+    assert [one.method for one in smaller] == ["full"] * 2 + ["lora"] + ["4-bit"] * 4
+    assert [one.length for one in smaller[-4:]] == [4096, 2048, 1024, 512]
+
+
+@pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),

@@ -110,6 +110,18 @@ def test_a_configuration_gives_the_shape(config, parameters):
 
 
 @pytest.mark.parametrize(
+    ("experts", "used"),
+    [
+        ({"num_local_experts": 8, "num_experts_per_tok": 2}, 12.9e9),  # Mixtral 8x7B
+        ({"num_experts_per_tok": 2}, 7.24e9),  # of one
+    ],
+)
+def test_a_token_uses_as_many_experts_as_the_configuration_says(experts, used):
+    shape = find_language_model(MISTRAL | experts)
+    assert shape.linear_used + shape.rest == pytest.approx(used, rel=0.01)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[]",

@@ -77,6 +77,21 @@ def test_what_fits_by_half_a_per_cent_does_not_fit():
 
 
 @pytest.mark.parametrize(
+    ("card", "model", "checked", "factors"),  # as serving.json has them for vLLM
+    [
+        ("A100 80GB", "Llama 3.1 8B", True, (1.3, 1.3)),
+        ("A100 80GB", "Qwen2.5 0.5B", True, (1.3, 1.8)),
+        ("T4", "Qwen2.5 0.5B", False, (1.8, 1.8)),
+    ],
+)
+def test_the_doubt_is_that_of_such_a_model_on_such_a_card(card, model, checked, factors):
+    found, row = serve(model, card, runtime="vLLM")
+    rates = found.demand.rates(row.machine.chip)
+    assert (rates.prefill_factor, rates.decode_factor) == factors and row.checked == checked
+    assert factors[0] - 1e-9 < row.factor < factors[1] + 1e-9
+
+
+@pytest.mark.parametrize(
     ("peaks", "host_s", "expected"),
     [
         # 2 and 4 bytes of a weight at 500 bytes/s; 2 requests of 3 tokens, 2 more in the middle

@@ -41,6 +41,11 @@ def test_a_step_is_the_kind_of_work_that_most_of_it_is(shares, kind):
     assert kind_of(work_of(**shares)) == kind
 
 
+def test_a_step_without_arithmetic_is_of_no_special_kind():
+    work = Work(1, 1, True, "default", other=Sums(0.0, 1.0, 1.0))
+    assert kind_of(work) == "matrix products" and precision_of(work) == "fp32"
+
+
 @pytest.mark.parametrize(
     ("share", "kind"), [(0.19, "2-D convolutions"), (0.21, "depthwise convolutions")]
 )
