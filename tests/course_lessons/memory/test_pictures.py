@@ -14,6 +14,7 @@ def test_a_parameter_has_its_bytes_by_part_with_each_optimizer(drawn):
     # parameter, gradient, state, copy: first of Adam and then of SGD
     assert widths == [4, 4, 4, 4, 8, 0, 4, 0]
     assert shown.alt == "Bytes per parameter by optimizer: Adam 20, SGD 8."
+    assert drawn[0].get_xlim()[1] > 21  # with room for the longest bar's number
 
 
 def test_each_cure_is_drawn_relative_to_the_first(drawn):

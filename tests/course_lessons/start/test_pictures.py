@@ -1,5 +1,6 @@
 """The pictures of lesson 0: what their words, bars and titles say is what they were given."""
 
+import pytest
 from course_lessons.start.pictures import draw_own_times, draw_published_times, published_conditions
 
 from course_utils.timing import Timing
@@ -37,6 +38,14 @@ def test_an_unreliable_time_is_neither_a_title_nor_a_label():
         said = draw_own_times(timings, 16).alt
         assert said.startswith("Busy machine: run this cell again")
         assert "this CPU, measured unreliable: run again" in said and "62.7" not in said
+
+
+def test_an_unreliable_bar_is_a_little_longer_than_the_longest_sure_one(drawn):
+    shown = {"this CPU": timing(1, "busy"), "T4": timing(100), "A100": timing(1000)}
+    draw_own_times(shown, 16)
+    (unsure,) = [bar.get_width() for bar in drawn[0].patches if bar.get_hatch()]
+    sure = [bar.get_width() for bar in drawn[0].patches if not bar.get_hatch()]
+    assert len(sure) == 4 and unsure == pytest.approx(1.3 * max(sure))
 
 
 def test_a_long_job_is_given_in_hours():
