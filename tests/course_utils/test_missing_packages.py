@@ -1,9 +1,13 @@
 """Tools in a Python that has torch and none of the lessons' packages."""
 
 import subprocess
+from importlib.metadata import PackageNotFoundError
+from unittest.mock import Mock
 
 import pytest
 from start_python import python
+
+from course_utils import missing_packages
 
 ABSENT = ("matplotlib", "PIL", "parso", "lightning", "pytorch_lightning", "pandas")
 
@@ -28,6 +32,20 @@ def test_what_a_tool_lacks_is_named_with_the_command_that_installs_it(code, pack
     last = run_without(code).stderr.splitlines()[-1]
     assert last.startswith(f"ModuleNotFoundError: This needs {package}, which is not installed")
     assert 'pip install "' in last and "accelerator-course" not in last
+
+
+@pytest.mark.parametrize(
+    ("required", "package"),
+    [
+        (["torch>=2.6", 'parso>=0.8.3; extra == "all"'], "parso>=0.8.3"),
+        (["torch>=2.6"], "parso"),
+        (None, "parso"),
+        (PackageNotFoundError("accelerator-course"), "parso"),
+    ],
+)
+def test_the_command_asks_for_a_version_that_fits(monkeypatch, required, package):
+    monkeypatch.setattr(missing_packages, "requires", Mock(side_effect=[required]))
+    assert missing_packages.install_command("parso") == f'pip install "{package}"'
 
 
 @pytest.mark.process

@@ -234,7 +234,7 @@ def count_reading_and_falling_back() -> tuple[XLACounters, XLACounters]:
     start = xla_counters()
     assert value.sum().item() == 36
     read = xla_counters()
-    result = value.median() + 1
+    result = value.median() + torch.nn.functional.huber_loss(value, value) + 1
     run_recorded(value.device)
     fallen = xla_counters()
     assert result.item() == 5
@@ -244,7 +244,7 @@ def count_reading_and_falling_back() -> tuple[XLACounters, XLACounters]:
 def test_reading_a_value_is_a_transfer_and_an_unknown_operation_is_a_fallback(in_xla):
     read, fallen = in_xla(count_reading_and_falling_back)
     assert (read.from_device, read.fallbacks) == (1, 0)
-    assert (fallen.from_device, fallen.to_device, fallen.fallbacks) == (1, 1, 1)
+    assert (fallen.from_device, fallen.fallbacks) == (2, 2) and fallen.to_device >= 1
 
 
 # Training

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.counting.fake_step import Step
+from course_tools.estimate.counting.fake_step import Step, _is_list_of_images
 from course_tools.estimate.time.error_factor import kind_of
 
 # Whose multiply-adds torchvision publishes with its weights.
@@ -522,3 +522,34 @@ def test_products_with_rows_that_do_not_begin_at_multiples_of_4_bytes(words, pre
 def test_counting_prints_nothing(capsys):
     count_work(nn.Sequential(*[nn.Linear(4, 4) for _ in range(400)]), torch.zeros(2, 4))
     assert capsys.readouterr() == ("", "")
+
+
+IMAGE, GREY = torch.empty(3, 8, 8), torch.empty(1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "images"),
+    [
+        (([IMAGE],), True),
+        (([IMAGE, torch.empty(3, 4, 6)], [{}]), True),
+        *((([IMAGE, other],), False) for other in (GREY, IMAGE[0], "an image", None)),
+        *((inputs, False) for inputs in (([],), (), IMAGE, [IMAGE], ((IMAGE,),))),
+    ],
+)
+def test_images_in_a_list_are_what_a_detector_takes(inputs, images):
+    assert _is_list_of_images(inputs) is images
+
+
+def test_how_many_a_mask_lets_through_is_answered_with_all():
+    class Cut(nn.Linear):
+        def forward(self, x, mask):
+            return super().forward(x[:, : mask.sum().item()])
+
+    inputs = torch.empty(1, 16), torch.ones(1, 16, dtype=torch.bool)
+    work = count_work(Cut(16, 4), inputs, training=False)
+    assert work.flops == 2 * 16 * 4 and "mask" in work.assumed[0]
+
+
+def test_results_without_a_loss_are_added_up():
+    names = {op.name for op in count_work(nn.Linear(4, 4), torch.empty(1, 4)).ops}
+    assert "sum" in names and not names & {"max", "mean"}

@@ -670,7 +670,6 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"devices": ["cpu"]}, r"'cpu'.*--help` lists all. For a card of your own pass Chip\("),
         ({"prices": [1]}, "prices is a dictionary"),
         ({"model": nn.Linear}, "must be a"),
-        ({"model": "resnet50", "inputs": (X, X)}, "one tensor of images, but the inputs have 2"),
         ({"model": nn.LazyLinear(4)}, r"lazy layers.*Call it once"),
         ({"host": "my laptop"}, "host is 'this machine'"),
         ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),

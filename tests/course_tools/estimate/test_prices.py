@@ -68,6 +68,7 @@ def test_what_is_free_is_counted_as_one_card_of_colab_and_two_of_kaggle(found):
     assert colab.cost == kaggle.cost == 0 and colab.step_s == found["T4"].step_s
     two = estimate(MODEL, X, **WHOLE, devices=["2 x T4"])
     assert kaggle.hours == two.rows[0].hours and not two.free
+    assert not estimate(MODEL, X, devices=["T4", "2 x T4"]).free
     assert not estimate(MODEL, X, devices=["A100"], precision="bf16").free
 
 

@@ -39,6 +39,12 @@ def test_nonsense_ends_with_status_2_and_one_sentence(options, words, capsys, tm
     assert message.startswith("launch: ") and message.count("\n") == 1
 
 
+def test_a_training_is_asked_for(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert "required: --training" in capsys.readouterr().err
+
+
 def test_a_notebook_reads_of_its_arguments_and_not_of_options_of_a_command():
     for name, wrong in {"out": "", "count": True}.items():
         with pytest.raises(LaunchError, match=f"^{name} must") as refused:

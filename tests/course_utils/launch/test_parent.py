@@ -11,6 +11,7 @@ from start_python import python
 
 from course_utils import LaunchError, RunError, run_training
 from course_utils.launch import parent
+from course_utils.launch.request import Request
 from course_utils.launch.result import RunResult
 
 TRAINING = "json:loads"  # a function that is there; none of these tests runs it
@@ -31,6 +32,12 @@ def test_a_second_launch_in_a_folder_is_refused_and_names_the_first(tmp_path):
         run_training(TRAINING, out=tmp_path)
     os.close(lock)
     assert (tmp_path / "result.json").read_text() == "of the first"
+
+
+def test_a_folder_is_free_again_after_a_launch_in_this_process(tmp_path):
+    for _ in range(2):
+        with parent._own_folder(Request(TRAINING, out=str(tmp_path))):
+            pass
 
 
 def killed_while_saving(request, *_):
