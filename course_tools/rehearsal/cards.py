@@ -128,6 +128,8 @@ def names(running: World) -> Iterator[Name]:
     for name in ("_get_accelerator", "_accelerator_getAccelerator"):
         if hasattr(torch._C, name):
             yield Name(torch._C, name, lambda *_: torch.device(running.kind))
+    for name in LEGACY:
+        yield Name(torch, name, legacy_type(name, "cpu"))
     yield Name(torch, "Stream", Stream)
     yield Name(torch, "Event", Event)
     yield Name(Tensor, "record_stream", lambda tensor, stream: None)
@@ -135,7 +137,6 @@ def names(running: World) -> Iterator[Name]:
     # A program may allow only kernels of attention that the CPU lacks.
     yield Name(torch._C, "_set_sdp_use_math", lambda enabled: None)
     yield from data_parallel(running)
-    yield from sixteen_bits(running)
     yield from files(running)
 
 
@@ -188,6 +189,10 @@ def common_table(running: World) -> dict[str, Any]:
     def set_device(device: Any) -> None:
         if isinstance(device, int) and device < 0:
             return  # as PyTorch does
+        if not isinstance(device, int) and torch.device(device).index is None:
+            raise ValueError(
+                f"Expected a torch.device with a specified index or an integer, but got:{device}"
+            )
         running.thread.current = index_of(running, device)
 
     def exchange(index: int) -> int:
@@ -265,31 +270,37 @@ def cuda_table(running: World) -> dict[str, Any]:
             range=lambda text: contextlib.nullcontext(),
         ),
     }
-    for name in ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool"):
-        plain = getattr(torch, f"{name}Tensor")
-        table[f"{name}Tensor"] = legacy_tensor(plain)
+    table |= {name: legacy_type(name, "cuda") for name in LEGACY}
     return table
 
 
 class LegacyType(type):
     """The type of torch.cuda.FloatTensor: a class that makes tensors, and has them as instances."""
 
-    plain: Any  #: the class of the CPU, torch.FloatTensor
+    plain: Any  #: PyTorch's own class of the CPU, torch.FloatTensor
+    kind: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        """Make a tensor of the GPU."""
-        return cls.plain(*args, **kwargs).cuda()
+        """Make a tensor."""
+        made = cls.plain(*args, **kwargs)
+        return made if cls.kind == "cpu" else made.to(cls.kind)
 
     def __instancecheck__(cls, value: object) -> bool:
-        if not isinstance(value, Tensor) or value.dtype != cls.plain.dtype:
-            return False
-        return place_of(value).type == "cuda"
+        return isinstance(value, cls.plain) and place_of(value).type == cls.kind
 
 
-def legacy_tensor(plain: Any) -> LegacyType:
-    """Return what stands for torch.cuda.FloatTensor."""
-    content = {"__module__": "torch.cuda", "plain": plain, "dtype": plain.dtype, "is_cuda": True}
-    return LegacyType(plain.__name__, (), content)
+def legacy_type(name: str, kind: str) -> LegacyType:
+    """Return what stands for torch.FloatTensor or torch.cuda.FloatTensor."""
+    plain = LEGACY[name]
+    module = "torch" if kind == "cpu" else f"torch.{kind}"
+    content = {"__module__": module, "plain": plain, "kind": kind, "dtype": plain.dtype}
+    return LegacyType(name, (), content | {"is_cuda": kind == "cuda"})
+
+
+LEGACY: dict[str, Any] = {
+    f"{name}Tensor": getattr(torch, f"{name}Tensor")
+    for name in ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool")
+}
 
 
 def memory_table(running: World) -> dict[str, Any]:
@@ -389,26 +400,6 @@ def accelerator_table(running: World) -> dict[str, Any]:
         "set_stream": common["set_stream"],
         "get_device_capability": lambda device=None: {"supported_dtypes": dtypes},
     }
-
-
-def sixteen_bits(running: World) -> Iterator[Name]:
-    """Yield what makes autocast for the GPU the CPU's autocast, with the same type."""
-    enable, choose = torch.set_autocast_enabled, torch.set_autocast_dtype
-
-    def set_autocast_enabled(*asked: Any) -> None:
-        kind, enabled = asked if len(asked) == 2 else ("cuda", asked[0])
-        enable(kind, enabled)
-        if kind == running.kind:
-            running.thread.autocast = enabled
-            enable("cpu", enabled)
-
-    def set_autocast_dtype(kind: str, dtype: torch.dtype) -> None:
-        choose(kind, dtype)
-        if kind == running.kind:
-            choose("cpu", dtype)
-
-    yield Name(torch, "set_autocast_enabled", set_autocast_enabled)
-    yield Name(torch, "set_autocast_dtype", set_autocast_dtype)
 
 
 def data_parallel(running: World) -> Iterator[Name]:

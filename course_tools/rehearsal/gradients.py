@@ -91,8 +91,7 @@ def _functions() -> Iterator[Name]:
 
 def _hooks() -> Iterator[Name]:
     """Yield what checks the gradients that hooks return."""
-    node: Any = BackwardCFunction
-    of_tensor, of_node = Tensor.register_hook, node.register_hook
+    of_tensor, keep = Tensor.register_hook, torch.autograd.Function._register_hook
 
     def checked(hook: Callable[..., Any]) -> Callable[..., Any]:
         name = getattr(hook, "__name__", type(hook).__name__)
@@ -114,11 +113,11 @@ def _hooks() -> Iterator[Name]:
     def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:
         return of_tensor(tensor, checked(hook))
 
-    def register_hook_of_node(node: Any, hook: Callable[..., Any]) -> Any:
-        return of_node(node, checked(hook))
+    def _register_hook(hooks: Any, hook: Callable[..., Any]) -> Any:
+        return keep(hooks, checked(hook))  # of a node, also of one that is written in C++
 
     yield Name(Tensor, "register_hook", register_hook)
-    yield Name(BackwardCFunction, "register_hook", register_hook_of_node)
+    yield Name(torch.autograd.Function, "_register_hook", staticmethod(_register_hook))
 
 
 class Grad(property):

@@ -77,8 +77,6 @@ class Watch(TorchDispatchMode):
             problem = rules.check_generator(kwargs["generator"], where)
             if problem:
                 raise RuntimeError(problem)
-        if rule.unsafe and running.thread.autocast:
-            raise RuntimeError(rules.UNSAFE_TO_AUTOCAST)
         place = spot(2)
         if device.type == running.kind:
             running.touch()
@@ -323,12 +321,7 @@ def shares(one: Tensor, other: Tensor) -> bool:
 def given_tensors(args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
     """Return the tensors among arguments, also those in lists."""
     found = []
-    for each in args:
-        if isinstance(each, Tensor):
-            found.append(each)
-        elif isinstance(each, (list, tuple)):
-            found += [item for item in each if isinstance(item, Tensor)]
-    for each in kwargs.values():
+    for each in (*args, *kwargs.values()):
         if isinstance(each, Tensor):
             found.append(each)
         elif isinstance(each, (list, tuple)):

@@ -51,6 +51,9 @@ def explain(error: BaseException) -> None:
         trace = trace.tb_next
     if trace is None or getattr(error, "__notes__", None):
         return
+    if "Named tensors are" in str(error):
+        error.add_note("rehearsal: no operation on a named tensor can be watched: rename(None).")
+        return
     file = trace.tb_frame.f_code.co_filename
     inside = is_users(file) or str(Path(file).resolve()).startswith((TORCH, HERE))
     who = "compiled code" if inside else str(trace.tb_frame.f_globals.get("__name__", file))

@@ -11,20 +11,18 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, is_tensor
+from torch import Tensor
 from torch.distributed import distributed_c10d as c10d
-from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils import _python_dispatch
 
 from course_tools.rehearsal.lines import describe, frame_at, spot
 from course_tools.rehearsal.names import MISSING, Name, everywhere, replaced
 from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.where import CPU, State, World, fake_mode, mark_of, place_of, put
+from course_tools.rehearsal.where import State, World, fake_mode, place_of, put
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
@@ -174,31 +172,20 @@ def operations_on_functions(running: World) -> Iterator[Name]:
     asks the driver for: the process ends there.
     """
     plain = torch._ops.HigherOrderOperator.__call__
-
-    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def run_watched(*args: Any, **kwargs: Any) -> Any:
-            with Watch(running):
-                return function(*args, **kwargs)
-
-        return run_watched
+    mode_of = _python_dispatch._get_current_dispatch_mode
 
     def call(operation: Any, *args: Any, **kwargs: Any) -> Any:
         kernel = operation.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
         if kernel is None or fake_mode() or torch._C._are_functorch_transforms_active():
             return plain(operation, *args, **kwargs)
-        if operation.name().startswith("flex_attention"):
-            return kernel(*args, **kwargs)
-        places = [place_of(each) for each in tree_leaves((args, kwargs)) if is_tensor(each)]
-        device = next((each for each in places if each.type != "cpu"), CPU)
-        args, kwargs = tree_map_only(FunctionType, watched, (args, kwargs))
-        with _disable_current_modes():  # these kernels insist on that
-            out = kernel(*args, **kwargs)
-        for each in tree_leaves(out):
-            if is_tensor(each) and mark_of(each) is None:
-                put(each, device, spot(2))  # what the kernel itself has made
-        return out
+        return kernel(*args, **kwargs)
 
+    def _get_current_dispatch_mode() -> Any:
+        mode = mode_of()
+        return None if isinstance(mode, Watch) else mode  # these kernels insist on none
+
+    name, family = "_get_current_dispatch_mode", "torch._higher_order_ops"
+    yield from everywhere(_python_dispatch, name, _get_current_dispatch_mode, family)
     yield Name(torch._ops.HigherOrderOperator, "__call__", call)
 
 

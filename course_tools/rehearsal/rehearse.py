@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from course_tools.rehearsal import cards, gradients, processes, tensors
+from course_tools.rehearsal import autocast, cards, gradients, processes, tensors
 from course_tools.rehearsal.memory import GIB, Card
 from course_tools.rehearsal.names import replaced
 from course_tools.rehearsal.operations import Watch
@@ -105,8 +105,9 @@ def _run(world: World) -> Iterator[Rehearsal]:
         stack.callback(setattr, State, "world", None)
         hook = register_optimizer_step_post_hook(count_step)
         stack.callback(hook.remove)
-        for module in (tensors, gradients, cards, processes):
+        for module in (tensors, gradients, cards, processes, autocast):
             world.before += stack.enter_context(replaced(module.names(world)))
+        stack.enter_context(autocast.kernels(world))
         stack.enter_context(Watch(world))
         try:
             yield Rehearsal(world)

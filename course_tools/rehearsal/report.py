@@ -14,7 +14,7 @@ NOT_LOOKED_AT = (
     "speed: no time in a rehearsal is a GPU's",
     "compiled code: torch.compile and torch.jit are left out, and the code runs as it stands",
     "kernels of other packages, Triton's and CUDA's among them",
-    "rounding: values are the CPU's, and 16 bits follow the CPU's list of operations",
+    "rounding: values are the CPU's",
     "the memory of the CUDA context, of libraries, and gaps between tensors",
     "what a GPU's kernels keep for dropout, attention and LSTM: what the CPU's keep is counted",
 )

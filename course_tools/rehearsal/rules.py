@@ -74,11 +74,14 @@ NO_KERNEL = re.compile(
     r"aten::(histogram|_histogramdd_\w+|quantized_(lstm|gru)|_spdiags|to_mkldnn)"
     r"|\w*prepacked::\w+_run|(quantized|sparse)::\w+_dynamic(_fp16)?"
 )
+SIXTEEN_BITS = (torch.float16, torch.bfloat16)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 #: what CUDA's kernel is called in its message, and the types of numbers that it lacks
 LACKS = {
     "aten::mm": ("addmm_cuda", INTEGERS),
     "aten::addmm": ("addmm_cuda", INTEGERS),
+    "aten::addbmm": ("addmm_cuda", INTEGERS),
+    "aten::_trilinear": ("baddbmm_cuda", INTEGERS),
     "aten::bmm": ("baddbmm_cuda", INTEGERS),
     "aten::baddbmm": ("baddbmm_cuda", INTEGERS),
     "aten::mv": ("addmv_impl_cuda", INTEGERS),
@@ -88,8 +91,16 @@ LACKS = {
     "aten::max_pool2d_with_indices": ("max_pool2d_with_indices_out_cuda_frame", INTEGERS),
     "aten::max_pool3d_with_indices": ("max_pool3d_with_indices_out_frame", INTEGERS),
     "aten::avg_pool2d": ("avg_pool2d_out_cuda_frame", (torch.int64,)),
+    "aten::avg_pool3d": ("avg_pool3d_out_frame", (torch.int64,)),
+    "aten::convolution": ("slow_conv2d_cuda", (torch.int64,)),
     "aten::upsample_bilinear2d": ("upsample_bilinear2d_out_frame", (torch.uint8,)),
+    "aten::_upsample_bilinear2d_aa": ("upsample_bilinear2d_out_frame", (torch.uint8,)),
     "aten::upsample_bicubic2d": ("upsample_bicubic2d_out_frame", (torch.uint8,)),
+    "aten::angle": ("angle_cuda", SIXTEEN_BITS),
+    "aten::histc": ("histc", SIXTEEN_BITS),
+    "aten::igamma": ("igamma_cuda", SIXTEEN_BITS),
+    "aten::igammac": ("igammac_cuda", SIXTEEN_BITS),
+    "aten::logaddexp": ("logaddexp_cuda", (torch.complex64, torch.complex128)),
 }
 #: run in float32 and rounded, because CPUs take many times as long in float16
 SLOW = {"aten::convolution", "aten::convolution_backward"}
@@ -105,14 +116,6 @@ PYTORCHS: tuple[str, ...] = (
     "fsdp::",
 )
 PYTORCHS += ("profiler::", "_dtensor::", "symm_mem::", "inductor::", "streams::", "sparse::")
-UNSAFE_TO_AUTOCAST = (
-    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
-    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
-    "In this case, combine the two layers using "
-    "torch.nn.functional.binary_cross_entropy_with_logits\n"
-    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
-    "safe to autocast."
-)
 NEW_WORDS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
 
 
@@ -132,7 +135,6 @@ class Rule:
     slow: bool  #: on a CPU in float16
     absent: str  #: its name in full, if there is no kernel for a GPU
     lacks: tuple[str, tuple[torch.dtype, ...]]  #: types of numbers, and who lacks them
-    unsafe: bool  #: refused where autocast is on
     foreign: bool  #: of another package, or the program's own
     changes: tuple[tuple[int, str], ...]  #: positions and names of what is written to
     cpu_results: tuple[int, ...]
@@ -163,7 +165,6 @@ def rule_of(func: Any) -> Rule:
         slow=name in SLOW,
         absent=f"{name}.{overload}".strip(".") if NO_KERNEL.fullmatch(name) else "",
         lacks=LACKS.get(name, ("", ())),
-        unsafe=name == "aten::binary_cross_entropy",
         foreign=not schema.name.startswith(PYTORCHS),
         changes=tuple(written),
         cpu_results=RESULTS_ON_CPU.get(name, ()),

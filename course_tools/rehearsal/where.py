@@ -102,9 +102,11 @@ class Thread(threading.local):
     """What each thread has for itself, as with CUDA."""
 
     current = 0  #: index of the current GPU
-    autocast = False  #: on for this kind of GPU
     asked: torch.device | None = None  #: where Python asked for a tensor, while it is made
     watched = False  #: its operations are seen
+
+    def __init__(self) -> None:
+        self.cast: dict[int, tuple[Tensor, Tensor]] = {}  #: what autocast has cast, by address
 
 
 class Mark:

@@ -127,6 +127,9 @@ def try_operation(operation, tried, leave=True):
             places = [place(each) for each in tensors_in(got)]
             back = [each.detach().cpu() for each in tensors_in(got)]
         except Exception as error:
+            if isinstance(error, NotImplementedError) and not operation.dtypesIfCUDA:
+                tried.counts["CUDA cannot compute it, and it is refused"] += 1
+                return
             tried.counts["all on the GPU: fails"] += 1
             tried.differ.append((name, "all on the GPU", f"{type(error).__name__}: {error}"[:150]))
             return

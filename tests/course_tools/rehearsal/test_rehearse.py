@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._higher_order_ops.scan import scan
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import flex_attention
@@ -158,6 +159,18 @@ def fail_hook(device):
     rows.sum().backward()
 
 
+def fail_hook_of_a_node(device):
+    rows = torch.ones(3, device=device, requires_grad=True) * 2
+    rows.grad_fn.register_hook(lambda inputs, _: (inputs[0].cpu(), inputs[1]))
+    rows.sum().backward()
+
+
+def fail_hook_before_a_node(device):
+    rows = torch.ones(3, device=device, requires_grad=True) * 2
+    rows.grad_fn.register_prehook(lambda outputs: (outputs[0].cpu(),))
+    rows.sum().backward()
+
+
 def fail_hook_of_a_layer(device):
     layer = nn.Linear(3, 3).to(device)
     layer.register_full_backward_hook(lambda layer, inputs, outputs: (torch.ones(2, 3),))
@@ -188,6 +201,15 @@ def fail_histogram(device):
 def fail_condition(device):
     rows, left = torch.ones(3, device=device), torch.ones(3)
     torch.cond(rows.sum() > 0, lambda rows: rows + left, lambda rows: rows, (rows,))
+
+
+def fail_scan(device):
+    rows, left = torch.ones(4, 3, device=device), torch.ones(3)
+    scan(lambda total, row: (total + row + left, total * row), rows[0], rows)
+
+
+def fail_current_gpu_without_a_number(device):
+    torch.cuda.set_device(torch.device(device))
 
 
 def fail_flex_attention(device):
@@ -226,6 +248,8 @@ REFUSED = {
     "expected device cuda:0 but got cpu",
     fail_first_gradient: "invalid gradient at index 0 - expected device cuda:0 but got cpu",
     fail_hook: "hook '<lambda>' has changed the type of value",
+    fail_hook_of_a_node: "hook '<lambda>' has changed the type of value",
+    fail_hook_before_a_node: "hook '<lambda>' has changed the type of value",
     fail_hook_of_a_layer: "hook 'hook' has changed the type of value",
     fail_assigned_gradient: "attempting to assign a gradient with device type 'cpu' to a tensor "
     "with device type 'cuda'",
@@ -234,9 +258,11 @@ REFUSED = {
     fail_result_into_a_scalar_of_the_cpu: f"{LEFT}|Expected out tensor to have device cuda:0",
     fail_product_of_whole_numbers: "\"addmm_cuda\" not implemented for 'Long'",
     fail_histogram: "Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA' backend",
-    # On a real card these two are traced first, with fake tensors and their words.
+    # On a real card these three are traced first, with fake tensors and their words.
     fail_condition: "two (different )?devices|captured completely",
+    fail_scan: "two (different )?devices|captured completely",
     fail_flex_attention: "two (different )?devices",
+    fail_current_gpu_without_a_number: "Expected a torch.device with a specified index or an int",
     fail_unsafe_loss: "binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast",
 }
 
@@ -316,7 +342,8 @@ def pass_legacy(device):
     made = torch.cuda.FloatTensor([1.0, 2.0])
     assert isinstance(made, torch.cuda.FloatTensor) and isinstance(made, torch.Tensor)
     assert not isinstance(torch.ones(2), torch.cuda.FloatTensor)
-    assert not isinstance(made, torch.cuda.HalfTensor)
+    assert not isinstance(made, (torch.cuda.HalfTensor, torch.FloatTensor))
+    assert isinstance(made.cpu(), torch.FloatTensor) and isinstance(made.long(), torch.Tensor)
     return made + torch.ones(2).type(torch.cuda.FloatTensor)
 
 
@@ -377,13 +404,6 @@ def pass_scaler_and_clipping(device):
     scaler.step(optimizer)
     scaler.update()
     return network.weight
-
-
-def pass_recurrent_layer_in_16_bits(device):
-    with torch.autocast("cuda", torch.float16):
-        found = nn.LSTM(4, 8).to(device)(torch.ones(3, 2, 4, device=device))[0]
-    assert device == "cpu" or found.dtype == torch.float16
-    return found.float()
 
 
 def pass_averages(device):
@@ -507,6 +527,24 @@ def test_every_name_is_torchs_again_however_a_block_ends(kind, ending):
     assert torch.ones(1).device.type == "cpu" and not torch.accelerator.is_available()
     # A default that nobody chose is none again: a tensor of another device is not moved to it.
     assert torch.overrides._get_current_function_mode() is None
+
+
+def test_scan_is_a_loop_on_the_gpu_also_backward():
+    rows = torch.arange(12.0).reshape(4, 3).requires_grad_()
+    total, products = torch.zeros(3), []
+    for row in rows:
+        products.append(total * row)
+        total = total + row
+    torch.stack(products).sum().backward()
+    with rehearse():
+        moved = rows.detach().cuda().requires_grad_()
+        last, found = scan(
+            lambda total, row: (total + row, total * row), torch.zeros(3, device="cuda"), moved
+        )
+        found.sum().backward()
+        places = [each.device.type for each in (last, found, moved.grad)]
+    assert places == ["cuda"] * 3 and torch.equal(moved.grad, rows.grad)
+    assert torch.equal(last, total) and torch.equal(found, torch.stack(products))
 
 
 def test_numpys_memory_is_not_the_gpus():

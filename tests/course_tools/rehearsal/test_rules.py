@@ -1,8 +1,8 @@
 """Every operation of PyTorch's test data base against FakeTensorMode and the CPU's values."""
 
 import mmap
-import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -46,10 +46,11 @@ def reason_of(difference):
 
 
 def tried(chosen):
-    found = Tried()
+    found, start_s = Tried(), time.process_time()
     for operation in chosen:
         try_operation(operation, found)
-    print(dict(found.counts))
+    seconds = time.process_time() - start_s
+    print(f"{len(chosen)} operations in {seconds:.0f} s of this CPU: {dict(found.counts)}")
     return found
 
 
@@ -63,14 +64,16 @@ def test_a_sample_of_all_operations_has_pytorchs_verdicts_and_the_cpus_values():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("ALL_OPERATIONS" not in os.environ, reason="minutes: set ALL_OPERATIONS=1")
 @pytest.mark.filterwarnings("ignore")
 def test_all_operations_have_pytorchs_verdicts_and_the_cpus_values():
     found = tried(operations())
     assert [each for each in found.differ if not reason_of(each)] == []
     assert found.counts["all on the GPU: fails"] == 0
-    assert found.counts["all on the GPU: the CPU's values"] > 670
-    assert found.counts["one left: agrees"] > 850
+    assert found.counts["all on the GPU: the CPU's values"] >= 675
+    assert found.counts["all on the GPU: device agrees"] >= 640
+    assert found.counts["all on the GPU: device differs"] <= 2
+    assert found.counts["one left: agrees"] >= 850
+    assert found.counts["one left: differs"] <= 60  # each for one of the reasons
 
 
 @pytest.mark.slow
@@ -91,25 +94,34 @@ def test_the_operations_that_compare_devices_are_those_that_the_cuda_library_nam
     assert len(ours) > 400 and ours <= named
 
 
-#: what products and pooling are called in the data base
-WHOLE_NUMBERS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "vdot", "matmul", "inner")
-WHOLE_NUMBERS += ("nn.functional.linear", "nn.functional.max_pool2d")
+#: gaps of CUDA's that the rehearsal does not have
+NO_GAPS = {
+    "einsum": "its first sample needs no product of matrices",
+    "scatter_reduce": "the product and the extremes of truth values, which differ by an argument",
+    "native_dropout_backward": "autograd alone calls it, and never for whole numbers",
+    "norm": "complex numbers of 32 bits",
+    "torch._scaled_mm": "types of AMD's cards",
+}
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_cuda_lacks_the_whole_numbers_that_the_data_base_says_it_lacks():
-    refused = 0
-    for operation in operations():
-        lacking = operation.dtypes - operation.dtypesIfCUDA
-        for dtype in lacking if operation.name in WHOLE_NUMBERS else ():
-            if dtype.is_floating_point:
-                continue  # asked of the card that is here
-            sample = next(iter(operation.sample_inputs("cpu", dtype, requires_grad=False)))
-            given = (sample.input, *sample.args), sample.kwargs
-            with rehearse(), pytest.raises(NotImplementedError, match="not implemented for"):
-                call(operation, moved(given))
-            refused += 1
-    assert refused > 50
+def test_cuda_lacks_the_types_of_numbers_that_the_data_base_says_it_lacks():
+    accepted, refused = set(), 0
+    with rehearse():
+        for operation in operations():
+            lacking = operation.dtypes - operation.dtypesIfCUDA
+            if torch.float16 not in lacking:
+                lacking = lacking - {torch.bfloat16}  # asked of the card that is here
+            for dtype in sorted(lacking, key=str) if operation.name not in NO_GAPS else ():
+                sample = next(iter(operation.sample_inputs("cpu", dtype, requires_grad=False)))
+                given = (sample.input, *sample.args), sample.kwargs
+                try:
+                    call(operation, moved(given))
+                    accepted.add((operation.name, dtype))
+                except NotImplementedError as error:
+                    refused += 1
+                    assert re.search("not implemented for|Could not run", str(error))
+    assert accepted == set() and refused > 150
 
 
 def test_operations_without_a_kernel_of_cuda_are_so_for_pytorchs_dispatcher():
