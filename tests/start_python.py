@@ -133,6 +133,10 @@ def stand_in(executable: str, *words: str) -> None:
 
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, hand_on)
+    is_kernel = os.environ.get("JPY_PARENT_PID") == str(os.getppid())
+    while is_kernel and not select.select([line], [], [], 1)[0]:
+        if os.environ["JPY_PARENT_PID"] != str(os.getppid()):
+            os._exit(1)  # as a kernel does when Jupyter was killed; the line closes
     status = answer_on(line)
     if status < 0:
         with suppress(OSError):  # SIGKILL has no other effect anyway

@@ -83,6 +83,25 @@ def test_the_python_of_a_lesson_is_forked_where_it_can_be_and_hands_on_signals(t
         assert waits.wait(60) == -signal.SIGTERM
 
 
+JUPYTER = """
+import os, subprocess, sys
+os.environ["JPY_PARENT_PID"] = str(os.getpid())
+subprocess.run(sys.argv[1:])
+"""
+
+
+@needs_linux
+@pytest.mark.process
+def test_a_kernel_ends_with_the_process_that_started_it():
+    kernel = [COMMANDS / "python", "-c", "print('here', flush=True); import time; time.sleep(300)"]
+    with subprocess.Popen(
+        [sys.executable, "-c", JUPYTER, *kernel], stdout=subprocess.PIPE, text=True
+    ) as jupyter:
+        assert jupyter.stdout.readline() == "here\n"
+        jupyter.kill()
+        assert jupyter.stdout.read() == ""  # it returns when nobody can write any more
+
+
 @pytest.mark.process
 def test_a_program_is_forked_where_it_can_be_and_not_where_its_start_matters():
     look = "import sys; print('torch' in sys.modules)"

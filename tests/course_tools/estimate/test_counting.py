@@ -550,6 +550,17 @@ def test_how_many_a_mask_lets_through_is_answered_with_all():
     assert work.flops == 2 * 16 * 4 and "mask" in work.assumed[0]
 
 
+def test_two_kernels_read_the_gradient_of_a_convolution_that_is_not_the_first():
+    layers = nn.Conv2d(4, 8, 1, bias=False), nn.Conv2d(8, 16, 1, bias=False)
+    net = nn.Sequential(*layers, nn.ReLU())  # else one number would stand for all gradients
+    ops = count_work(net, torch.empty(2, 4, 5, 5), precision="fp32").ops
+    later, first = (op for op in ops if op.name == "convolution_backward")
+    # gradient, image and weight are read; those of image and weight are written, in 4 bytes each
+    assert later.bytes_moved == 4 * (2 * 800 + 400 + 128 + 400 + 128)
+    assert first.bytes_moved == 4 * (400 + 200 + 32 + 32)
+    assert (later.flops, first.flops) == (2 * 2 * 800 * 8, 2 * 400 * 4)
+
+
 def test_results_without_a_loss_are_added_up():
     names = {op.name for op in count_work(nn.Linear(4, 4), torch.empty(1, 4)).ops}
     assert "sum" in names and not names & {"max", "mean"}

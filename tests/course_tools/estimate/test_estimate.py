@@ -663,6 +663,7 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"job": Job(), "samples": 3}, "pass samples to the Job"),
         ({"job": 64}, "is a Job, but got 64"),
         ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
+        ({"devices": [Machine("T4"), Machine("T4", link="Ethernet 10G")]}, "asked for twice"),
         ({"devices": 5}, "devices is a list of names"),
         ({"devices": []}, "devices is empty"),
         ({"devices": "T4"}, r"\['T4'\]"),
