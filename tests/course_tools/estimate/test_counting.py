@@ -561,6 +561,15 @@ def test_two_kernels_read_the_gradient_of_a_convolution_that_is_not_the_first():
     assert (later.flops, first.flops) == (2 * 2 * 800 * 8, 2 * 400 * 4)
 
 
+@pytest.mark.parametrize(("learns", "more"), [(True, 2 * 16 + 800 + 4 * 16), (False, 0)])
+def test_a_batch_norm_that_learns_goes_over_its_input_twice(learns, more):
+    x = torch.empty(2, 4, 5, 5)
+    ops = count_work(nn.BatchNorm2d(4), x, precision="fp32", training=learns).ops
+    forward = next(op for op in ops if "batch_norm" in op.name)
+    # the input, four rows of four numbers, and the result; then the statistics of the batch
+    assert forward.bytes_moved == 800 + 4 * 16 + 800 + more
+
+
 def test_results_without_a_loss_are_added_up():
     names = {op.name for op in count_work(nn.Linear(4, 4), torch.empty(1, 4)).ops}
     assert "sum" in names and not names & {"max", "mean"}
