@@ -24,7 +24,7 @@ TEST := -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 test: lint ## lint, types, every test but the slow ones, and every lesson as a test
 	$(RUN) $(TEST) -m "not slow"
 
-test-slow: $(VENV)/ready-test ## the tests that kill, install, or start a server or a lesson anew
+test-slow: $(VENV)/ready-test ## the tests that kill, install, start XLA, a server or a lesson anew, or compare hundreds
 	$(RUN) $(TEST) -m slow tests
 
 newest: ## the newest release of every package: tests without a browser, and each lesson as one file

@@ -43,7 +43,7 @@ MARKED = {
 # the markers of tests that may start a Python
 STARTS = ("process", "slow", "long", "browser", "notebook")
 # What is long begins, so that at the end no worker is left alone with it.
-FIRST = ("test_launch.py", "notebooks", "test_scripts.py")
+FIRST = ("test_launch.py", "notebooks", "test_rehearse.py", "test_train_cpu.py", "test_scripts.py")
 FIRST += ("test_exercises.py", "browser", "tools", "doctor", "test_xla.py", "test_setup.py")
 # The launcher runs on Linux and macOS.
 collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" else []
@@ -58,6 +58,9 @@ def pytest_configure(config):
         until_the_end = ExitStack()
         until_the_end.enter_context(start_python.process_to_fork_from())
         config.add_cleanup(until_the_end.close)
+    if start_python.ADDRESS in os.environ:
+        os.environ["JUPYTER_PATH"] = str(HERE / "forked")
+        config.option.nbval_current_env, config.option.nbval_kernel_name = False, "forked"
 
 
 def _parts(item) -> tuple[str, ...]:
@@ -93,7 +96,7 @@ running: list[pytest.Item] = []  # the test that runs now, if one does
 def pytest_runtest_setup(item):
     running[:] = [item]
     if item.path.suffix == ".ipynb":
-        os.environ["COURSE_QUICK"] = "0.5"  # seconds of a measurement: no figure is compared
+        os.environ["COURSE_QUICK"] = "0.1"  # seconds of a measurement: no figure is compared
     else:
         os.environ.pop("COURSE_QUICK", None)
 

@@ -4,7 +4,8 @@ Most programs of the tests spend their time on importing torch and Lightning. So
 are forked from a process that has imported both, with one thread and no device, and has done
 nothing else. Where the start itself is tested (what is imported, where libraries are found, an
 option or a variable that Python reads as it starts) the program gets a Python of its own:
-`fresh=True`.
+`fresh=True`. The kernel of a lesson, and what it starts as `python` or `torchrun`, is forked too:
+`forked/kernels` has commands of these names.
 """
 
 import atexit
@@ -12,6 +13,7 @@ import gc
 import json
 import multiprocessing.process
 import os
+import re
 import runpy
 import select
 import signal
@@ -21,11 +23,15 @@ import sys
 import tempfile
 import threading
 import types
+import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # The variable with the address of the process to fork from. The workers of pytest-xdist inherit it.
 ADDRESS = "COURSE_TESTS_FORK"
+MOST_IMAGES = 600  # that a script of a lesson trains on, as nobody compares what it prints
+# What the commands of `forked/kernels` start: a Python, and this file.
+COMMANDS = {"COURSE_TESTS_PYTHON": sys.executable, "COURSE_TESTS_START": __file__}
 
 
 @contextmanager
@@ -42,6 +48,7 @@ def process_to_fork_from():
         how = {"stdin": subprocess.PIPE, "start_new_session": True, "pass_fds": [number]}
         with subprocess.Popen(command, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}, **how):
             os.environ[ADDRESS] = door.getsockname().decode().removeprefix("\0")
+            os.environ.update(COMMANDS)
             yield
 
 
@@ -73,11 +80,69 @@ def environment(**variables: str | None) -> dict[str, str]:
 
 def read_at_start(env: dict[str, str]) -> dict[str, str]:
     """Return the variables that Python and the loader of libraries read as they start."""
-    names = {name for name in env if name.startswith(("PYTHON", "LD_"))} - {"PYTHONPATH"}
+    names = {name for name in env if name.startswith(("PYTHON", "LD_"))}
+    names -= {"PYTHONPATH", "PYTHONWARNINGS", "PYTHON_COLORS", "PYTHON_EXEC"}  # see `become`
     return {name: env[name] for name in names}
 
 
 OURS = read_at_start(dict(os.environ))
+
+
+def can_be_forked(words: list[str]) -> bool:
+    """Say whether there is a process to fork from, and the first word is no option of Python."""
+    option = not words or (words[0].startswith("-") and words[0] not in ("-c", "-m"))
+    return ADDRESS in os.environ and not option
+
+
+def ask_for(files: list[int], *program) -> socket.socket:
+    """Ask for a program with these files as its stdin, stdout and stderr, and return the line on
+    which its number and its status are answered.
+    """
+    line = socket.socket(socket.AF_UNIX)
+    line.connect("\0" + os.environ[ADDRESS])
+    asked = json.dumps(program).encode()
+    socket.send_fds(line, [len(asked).to_bytes(8, "big")], files)
+    line.sendall(asked)
+    return line
+
+
+def answer_on(line: socket.socket) -> int:
+    return int.from_bytes(line.recv(8), "big", signed=True)
+
+
+def stand_in(executable: str, *words: str) -> None:
+    """Be `python` for who started this process as that: start a program, hand on signals to it, and
+    end as it does.
+    """
+    unbuffered = words[:1] == ("-u",)
+    program = [*words[unbuffered:]]
+    if "--images" in program[:-1]:
+        count = program.index("--images") + 1
+        program[count] = str(min(int(program[count]), MOST_IMAGES))
+    number = 0
+    if can_be_forked(program):
+        how = [str(Path.cwd()), dict(os.environ), executable, unbuffered]
+        line = ask_for([0, 1, 2], program, *how)
+        number = answer_on(line)
+    if not number:
+        os.execv(sys.executable, [sys.executable, *words])
+
+    def hand_on(signal_number, _):
+        with suppress(ProcessLookupError):
+            os.kill(number, signal_number)
+
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, hand_on)
+    is_kernel = os.environ.get("JPY_PARENT_PID") == str(os.getppid())
+    while is_kernel and not select.select([line], [], [], 1)[0]:
+        if os.environ["JPY_PARENT_PID"] != str(os.getppid()):
+            os._exit(1)  # as a kernel does when Jupyter was killed; the line closes
+    status = answer_on(line)
+    if status < 0:
+        with suppress(OSError):  # SIGKILL has no other effect anyway
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
 
 
 class Program:
@@ -90,27 +155,15 @@ class Program:
         self.files = [tempfile.TemporaryFile() for _ in range(3)]  # noqa: SIM115, until the end
         self.files[0].write(input.encode())
         self.files[0].seek(0)
-        option = self.words[0].startswith("-") and self.words[0] not in ("-c", "-m")
-        fresh = fresh or option or ADDRESS not in os.environ or read_at_start(self.env) != OURS
+        fresh = fresh or not can_be_forked(self.words) or read_at_start(self.env) != OURS
         self.popen = self._start() if fresh else None
-        self.line = None if fresh else self._fork()
-        self.pid = self.popen.pid if fresh else self._answer()
+        numbers = [file.fileno() for file in self.files]
+        self.line = None if fresh else ask_for(numbers, self.words, self.cwd, self.env)
+        self.pid = self.popen.pid if fresh else answer_on(self.line)
 
     def _start(self) -> subprocess.Popen:
         kept = dict(zip(("stdin", "stdout", "stderr"), self.files, strict=True))
         return subprocess.Popen([sys.executable, *self.words], cwd=self.cwd, env=self.env, **kept)
-
-    def _fork(self) -> socket.socket:
-        line = socket.socket(socket.AF_UNIX)
-        line.connect("\0" + os.environ[ADDRESS])
-        asked = json.dumps({"words": self.words, "cwd": self.cwd, "env": self.env}).encode()
-        numbers = [file.fileno() for file in self.files]
-        socket.send_fds(line, [len(asked).to_bytes(8, "big")], numbers)
-        line.sendall(asked)
-        return line
-
-    def _answer(self) -> int:
-        return int.from_bytes(self.line.recv(8), "big", signed=True)
 
     def wait(self, timeout: float = 300) -> subprocess.CompletedProcess:
         """Wait for its end, and return its status and what it wrote."""
@@ -129,7 +182,7 @@ class Program:
     def _status(self, timeout: float) -> int | None:
         if self.line:
             ended = select.select([self.line], [], [], timeout)[0]
-            return self._answer() if ended else None
+            return answer_on(self.line) if ended else None
         with suppress(subprocess.TimeoutExpired):
             return self.popen.wait(timeout)
         return None
@@ -144,7 +197,7 @@ class Program:
 # end, and ends it when the test that asked for it is gone.
 
 
-def listen(door: socket.socket) -> dict:
+def listen(door: socket.socket) -> list:
     """Return what was asked for, in the process that is to be that program; end when nobody holds
     the other end of stdin.
     """
@@ -162,30 +215,42 @@ def listen(door: socket.socket) -> dict:
 
 def prepare() -> None:
     """Import what most programs need, and what torch_xla imports of torch, which takes as long as
-    Lightning; not torch_xla itself, which changes torch.
+    Lightning; not torch_xla itself, which changes torch, nor pandas, which looks for a terminal.
     """
     import functorch.compile  # noqa: F401
+    import ipykernel.kernelapp  # noqa: F401
     import lightning.pytorch  # noqa: F401
-    import torch._inductor.fx_passes.post_grad  # noqa: F401
+    import torch
+
+    # Once it is asked, no fork may use a GPU; a module of the next import asks.
+    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: False
+    import torch._inductor.fx_passes.post_grad
+
+    torch.cuda.is_available = asked
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those in between
     gc.collect()
     gc.freeze()
 
 
-def hand_over(line: socket.socket) -> dict:
+def hand_over(line: socket.socket) -> list:
     """Return what is asked for on a line in a process of its own, and answer with that one's number
     and status.
     """
     size, files, _, _ = socket.recv_fds(line, 8, 3)
     asked = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+    if read_at_start(asked[2]) != OURS:
+        line.sendall(bytes(8))  # no program: it has to have a Python of its own
+        os._exit(0)
     if pid := os.fork():
-        line.sendall(pid.to_bytes(8, "big"))
+        with suppress(BrokenPipeError):  # who asked has gone: it is ended below
+            line.sendall(pid.to_bytes(8, "big"))
         ended = os.pidfd_open(pid)
         if ended not in select.select([ended, line], [], [])[0]:
             os.kill(pid, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        line.sendall(status.to_bytes(8, "big", signed=True))
+        with suppress(BrokenPipeError):  # nobody waits any more
+            line.sendall(status.to_bytes(8, "big", signed=True))
         os._exit(0)
     line.close()
     for number, file in enumerate(files):
@@ -194,17 +259,30 @@ def hand_over(line: socket.socket) -> dict:
     return asked
 
 
-def become(words: list[str], cwd: str, env: dict[str, str]) -> None:
+def become(
+    words: list[str], cwd: str, env: dict[str, str], executable: str = "", unbuffered: bool = False
+) -> None:
     """Take over the folder, the variables and the path that a program begins with."""
     import torch
     from lightning.fabric.utilities import rank_zero
 
+    if executable:
+        sys.executable = executable
+        os.setsid()  # a kernel may end its group
+    if "ipykernel_launcher" in words:  # Lightning looks for a person when it is imported
+        for module in [*sys.modules.values()]:
+            if hasattr(module, "_IS_INTERACTIVE"):
+                module._IS_INTERACTIVE = True
+    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=unbuffered)
     os.chdir(cwd)
     multiprocessing.process.ORIGINAL_DIR = cwd  # where processes that it spawns look for its file
     os.environ.clear()
     os.environ.update(env)
     place = {"-c": "", "-m": cwd}.get(words[0], str(Path(words[0]).resolve().parent))
     sys.path[:1] = [place, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    for rule in filter(None, env.get("PYTHONWARNINGS", "").split(",")):
+        action, _, message = rule.partition(":")
+        warnings.filterwarnings(action, re.escape(message))
     if "OMP_NUM_THREADS" in env:
         torch.set_num_threads(int(env["OMP_NUM_THREADS"]))
     rank_zero.rank_zero_only.rank = rank_zero._get_rank() or 0
@@ -246,11 +324,13 @@ def end_of(words: list[str]) -> int:
     return 0
 
 
+if __name__ == "__main__" and not sys.argv[1].isdecimal():
+    stand_in(*sys.argv[1:])
 if __name__ == "__main__":
     this = sys.modules["__main__"]  # which lives on while another takes its name
     asked = listen(socket.socket(fileno=int(sys.argv[1])))
-    become(**asked)
-    status = end_of(asked["words"])
+    become(*asked)
+    status = end_of(asked[0])
     # All that Python does at its end, but for taking apart a thousand modules.
     threading._shutdown()
     atexit._run_exitfuncs()

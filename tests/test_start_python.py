@@ -1,9 +1,17 @@
 """A program that is forked does what a Python of its own does."""
 
+import os
+import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from start_python import python, torchrun
+
+# What lessons that run as tests start.
+COMMANDS = Path(__file__).with_name("forked") / "kernels" / "forked"
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="forked under Linux only")
 
 LOOK = """
 import os, sys
@@ -25,22 +33,73 @@ def test_words_path_folder_variables_and_input_are_those_of_a_python_of_its_own(
     assert vars(forked) == vars(fresh)
 
 
+ENDS = [
+    "import sys; sys.exit(3)",
+    "import sys; sys.exit('a sentence')",
+    "import os; os.kill(os.getpid(), 9)",
+    "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+    "import atexit; atexit.register(print, 'at the end')",
+    "import threading; threading.Timer(0.1, print, ['from a thread']).start()",
+    "1 / 0",
+]
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "end",
-    [
-        "import sys; sys.exit(3)",
-        "import sys; sys.exit('a sentence')",
-        "import os; os.kill(os.getpid(), 9)",
-        "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
-        "import atexit; atexit.register(print, 'at the end')",
-        "import threading; threading.Timer(0.1, print, ['from a thread']).start()",
-        "1 / 0",
-    ],
-)
+@pytest.mark.parametrize("end", ENDS)
 def test_a_program_ends_as_in_a_python_of_its_own(end):
     forked, fresh = both("-c", end)
     assert vars(forked) == vars(fresh)
+
+
+def command(*words, **how) -> subprocess.Popen:
+    """Start the `python` of a lesson."""
+    kept = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([COMMANDS / "python", *words], text=True, **kept, **how)
+
+
+@needs_linux
+@pytest.mark.process
+@pytest.mark.parametrize("end", ENDS)
+def test_the_python_of_a_lesson_ends_as_python_does(end):
+    with command("-c", end) as ended:
+        said = ended.communicate()
+    fresh = python("-c", end, fresh=True)
+    assert (ended.returncode, *said) == (fresh.returncode, fresh.stdout, fresh.stderr)
+
+
+@needs_linux
+@pytest.mark.process
+def test_the_python_of_a_lesson_is_forked_where_it_can_be_and_hands_on_signals(tmp_path):
+    look = "import os, sys; print('torch' in sys.modules, sys.executable, os.environ['MINE'])"
+    for words, forked in (["-u", "-c"], True), (["-c"], True), (["-X", "utf8", "-c"], False):
+        with command(*words, look, env=os.environ | {"MINE": "1"}) as ended:
+            said, _ = ended.communicate()
+        assert said.startswith(f"{forked} ") and said.endswith(" 1\n")
+        assert (str(COMMANDS) in said) == forked
+    wait = "print('here', flush=True); import time; time.sleep(100)"
+    with command("-c", wait) as waits:
+        assert waits.stdout.readline() == "here\n"
+        waits.send_signal(signal.SIGTERM)
+        assert waits.wait(60) == -signal.SIGTERM
+
+
+JUPYTER = """
+import os, subprocess, sys
+os.environ["JPY_PARENT_PID"] = str(os.getpid())
+subprocess.run(sys.argv[1:])
+"""
+
+
+@needs_linux
+@pytest.mark.process
+def test_a_kernel_ends_with_the_process_that_started_it():
+    kernel = [COMMANDS / "python", "-c", "print('here', flush=True); import time; time.sleep(300)"]
+    with subprocess.Popen(
+        [sys.executable, "-c", JUPYTER, *kernel], stdout=subprocess.PIPE, text=True
+    ) as jupyter:
+        assert jupyter.stdout.readline() == "here\n"
+        jupyter.kill()
+        assert jupyter.stdout.read() == ""  # it returns when nobody can write any more
 
 
 @pytest.mark.process
@@ -77,3 +136,9 @@ def test_ranks_meet():
         "dist.destroy_process_group()"
     )
     assert [done.stdout.splitlines()[-1] for done in torchrun(2, "-c", code)] == ["3", "3"]
+
+
+@pytest.mark.process
+def test_a_program_that_is_forked_may_use_a_gpu():
+    look = "import torch; print(torch.cuda._is_in_bad_fork())"
+    assert python("-c", look).stdout == "False\n"

@@ -40,16 +40,12 @@ class Demand(Protocol):
 
     Attributes:
         batch: samples in a step on each device.
-        unit: what a sample is called.
         flops: arithmetic operations of a step on one device; None where they are not known.
         together: whether several devices can share the job.
     """
 
     @property
     def batch(self) -> int: ...  # noqa: D102
-
-    @property
-    def unit(self) -> str: ...  # noqa: D102
 
     @property
     def flops(self) -> float | None: ...  # noqa: D102

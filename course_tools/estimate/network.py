@@ -34,7 +34,6 @@ def estimate(
     job: Job | None = None,
     *,
     devices: Sequence[str | Chip | Machine] | None = None,
-    deadline_hours: float | None = None,
     prices: Mapping[str, float] | str | None = None,
     currency: str = "$",
     this_machine: Any = None,
@@ -66,7 +65,6 @@ def estimate(
         devices: names of chips, such as "T4" or "2 x RTX 5090" (`chips.all_chips()` lists them);
             a `Chip` that you made from a data sheet; or a `Machine`, which has its own count, link
             and host. None takes those of `chips.DEVICES` that have the asked precision.
-        deadline_hours: when it must be done, or None.
         prices: your price of an hour of one device, by its name; or a provider, such as "Lambda",
             whose dated list prices are taken. Without it each device has the list price of one.
         currency: of your prices; list prices are in US dollars, and only used with "$".
@@ -74,7 +72,7 @@ def estimate(
             it becomes a row beside the others, at no price unless `prices` has one for "this
             machine".
         count, link, host: of the devices that are given by name; see `Machine`.
-        **fields: the fields of a `Job` in place of it, such as batch=64.
+        **fields: the fields of a `Job` in place of it, such as batch=64 or deadline_hours=48.
 
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
@@ -86,8 +84,6 @@ def estimate(
             chip without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    if deadline_hours is not None:
-        fields["deadline_hours"] = deadline_hours
     job = job_of(job, fields)
     asked = machines(DEVICES if devices is None else devices, count, link, host)
     left_out = []
@@ -173,7 +169,6 @@ class NetworkDemand:
     work: Work
     memory: Memory | CountedMemory
     job: Job
-    unit = "sample"
     together = True
 
     @property

@@ -62,7 +62,10 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
         said += f", but not {', '.join(each.name for each in missing)}: {problem}"
     for each in unfit:
         wanted = f"the lessons need {each.name}{each.specifier}"
-        said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
+        said += (
+            f", but {each.name} {version(each.name)} does not fit: {wanted}, and a cell may fail"
+        )
+        said += ". It was not changed"
     if lesson and not problem:
         said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")

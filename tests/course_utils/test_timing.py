@@ -194,6 +194,12 @@ def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_ca
     assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
 
 
+@pytest.mark.parametrize(("clean", "used"), [(5, 20), (6, 6)])
+def test_clean_blocks_are_enough_where_they_have_an_interval(clean, used):
+    readings = [timing.Reading(1.0, 0.5)] * (20 - clean) + [timing.Reading(1.0, 1.0)] * clean
+    assert len(timing.usable(readings)) == used
+
+
 def test_without_a_clean_block_the_contention_is_said(world):
     timed = world.time(lambda: world.work(0.01, core=0.5))
     assert timed.warnings == (

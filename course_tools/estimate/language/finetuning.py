@@ -113,7 +113,6 @@ class Tuning:
     checkpointing: bool
     chunks: int
     compiled: bool
-    unit = "sample"
     together = False
     training = True
 

@@ -108,7 +108,6 @@ class Serving:
     batch: int
     prompt: int
     generated: int
-    unit = "request"
     together = False
     flops = None
 

@@ -110,7 +110,7 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
             Patch(color=AMBER, label="stays on the CPU"),
             Patch(color=CPU, label="network, measured"),
             Patch(color=GPU, label="network, least (estimated)"),
-            Patch(facecolor="none", edgecolor=GPU, hatch="//", label="network, up to the most"),
+            Patch(facecolor="none", edgecolor=GPU, hatch="//", label="network, most (estimated)"),
         ],
         loc="upper center",
         bbox_to_anchor=(0.4, -0.15),

@@ -94,6 +94,7 @@ def sums_of(moment: str, ranks: int = RANKS) -> list[list[int]]:
 def draw_collectives() -> Picture:
     """Draw the two halves of an all-reduce between four ranks."""
     axes = draw_canvas("An all-reduce has two halves")
+    axes.text(-0.1, 4.25, "pieces", ha="right", va="center", color=DARK, rotation="vertical")
     for panel, (moment, words) in enumerate(MOMENTS.items()):
         left = 0.1 + 4.4 * panel
         axes.text(left + 1.85, 7.9, words, ha="center", va="center", color=DARK, fontweight="bold")

@@ -10,7 +10,7 @@ import time
 import warnings
 import zipfile
 
-# which matplotlib asks for, and Lightning imports it.
+# Lightning imports matplotlib, which asks for a home folder.
 if os.path.expanduser("~") == "~":
     os.environ["HOME"] = tempfile.gettempdir()
 

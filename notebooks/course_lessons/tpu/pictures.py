@@ -63,29 +63,29 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
 
 
 def draw_systolic_array(side: int = 3) -> Picture:
-    """Draw three moments in a grid of multiply-and-add cells, through which numbers flow."""
+    """Draw three cycles in a grid of multiply-and-add cells, through which numbers flow."""
     axes = lecture_axes("The weights stay, and the numbers flow")
-    for moment in range(1, 4):
-        left = (moment - 1) * (2 * side + 1.6)
-        axes.text(left + side - 0.35, 2 * side + 0.2, f"moment {moment}", ha="center")
+    for cycle in range(1, 4):
+        left = (cycle - 1) * (2 * side + 1.6)
+        axes.text(left + side - 0.35, 2 * side + 0.2, f"cycle {cycle}", ha="center")
         for row in range(side):
             for column in range(side):
                 corner = (left + 2 * column, 2 * (side - 1 - row))
-                _draw_cell(axes, corner, f"w$_{{{row + 1}{column + 1}}}$", row + column + 1, moment)
+                _draw_cell(axes, corner, f"w$_{{{row + 1}{column + 1}}}$", row + column + 1, cycle)
     axes.text(0, -2.6, "blue: an input moves to the right, and is used in every column", color=BLUE)
     axes.text(0, -3.6, "orange: a sum moves down, and each cell adds one product", color=ORANGE)
     axes.set(xlim=(-0.9, 3 * (2 * side + 1.6)), ylim=(-4.2, 2 * side + 1.1))
     axes.axis("off")
-    alt = f"A grid of {side} x {side} cells that hold weights, at three moments: the cells that"
+    alt = f"A grid of {side} x {side} cells that hold weights, at three cycles: the cells that"
     words = f"{alt} work lie on a diagonal, which moves to the right and down."
     return picture(axes, words, colors=32)
 
 
 def _draw_cell(
-    axes: Axes, corner: tuple[float, float], weight: str, works_at: int, moment: int
+    axes: Axes, corner: tuple[float, float], weight: str, works_at: int, cycle: int
 ) -> None:
     """Draw one cell with its weight, full and with arrows into the next cells while it works."""
-    works = works_at == moment
+    works = works_at == cycle
     fill, text = (GREEN, "white") if works else (PALE, "black")
     axes.add_patch(Rectangle(corner, 1.3, 1.3, facecolor=fill, edgecolor=GREEN, linewidth=3))
     x, y = corner[0] + 0.65, corner[1] + 0.65

@@ -127,4 +127,5 @@ def test_the_sizes_on_the_axis_never_touch(sizes):
     boxes = sorted(label.get_window_extent().extents.tolist() for label in axes.get_xticklabels())
     assert all(one[2] < other[0] for one, other in itertools.pairwise(boxes))
     assert axes.get_xticks()[0] == sizes[-1]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     picture(axes, "The sizes of a comparison on its axis.")  # closes it

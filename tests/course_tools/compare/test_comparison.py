@@ -306,6 +306,11 @@ def test_a_frame_has_one_line_for_each_size_and_contestant():
     assert list(frame["reliable"]) == [True, True]
 
 
+def test_the_middle_half_of_the_rates_is_that_of_the_times():
+    assert row(6, "cpu", 1.0, 2.0, 3.0, 4.0, 5.0).rate_quartiles == (6 / 4, 6 / 2)
+    assert row(6, "cpu", 3.0).rate_quartiles == (2, 2)
+
+
 def test_contestants_of_unlike_sizes_have_a_verdict_and_a_frame():
     cpu = [row(size, "cpu, 1 thread", 2.0, 2.0) for size in (1, 2)]
     gpu = [row(size, "cuda:0", 1.0, 1.0, kind="cuda") for size in (2, 4)]

@@ -68,6 +68,13 @@ def test_the_verdict_comes_first(found, verdict):
     assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
 
 
+def test_of_two_cards_that_fail_the_first_one_names_the_cause():
+    wrong = {"device": "cuda:1", "wrong": "a gradient", "difference": "1"}
+    for cards, cause in (((FAILED, wrong), "card-too-old"), ((wrong, FAILED), "wrong-answer")):
+        found = diagnosis(cpu=CPU, cuda=Outcome("ok", {}, cards)).finding("cuda")
+        assert (found.cause, found.usable) == (cause, False)
+
+
 def test_the_card_of_a_notebook_has_a_row_for_each_cause_with_its_fix():
     html = diagnosis(("cpu", "cuda", "xla"), cpu=CPU, cuda=Outcome("ok", OLD_DRIVER))._repr_html_()
     rows = html.split("<tr")[2:]

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.fake_step import Step, _is_list_of_images
+from course_tools.estimate.counting.gpu_kernels import _experts
 from course_tools.estimate.time.error_factor import kind_of
 
 # Whose multiply-adds torchvision publishes with its weights.
@@ -548,6 +549,48 @@ def test_how_many_a_mask_lets_through_is_answered_with_all():
     inputs = torch.empty(1, 16), torch.ones(1, 16, dtype=torch.bool)
     work = count_work(Cut(16, 4), inputs, training=False)
     assert work.flops == 2 * 16 * 4 and "mask" in work.assumed[0]
+
+
+def test_two_kernels_read_the_gradient_of_a_convolution_that_is_not_the_first():
+    layers = nn.Conv2d(4, 8, 1, bias=False), nn.Conv2d(8, 16, 1, bias=False)
+    net = nn.Sequential(*layers, nn.ReLU())  # else one number would stand for all gradients
+    ops = count_work(net, torch.empty(2, 4, 5, 5), precision="fp32").ops
+    later, first = (op for op in ops if op.name == "convolution_backward")
+    # gradient, image and weight are read; those of image and weight are written, in 4 bytes each
+    assert later.bytes_moved == 4 * (2 * 800 + 400 + 128 + 400 + 128)
+    assert first.bytes_moved == 4 * (400 + 200 + 32 + 32)
+    assert (later.flops, first.flops) == (2 * 2 * 800 * 8, 2 * 400 * 4)
+
+
+@pytest.mark.parametrize(("learns", "more"), [(True, 2 * 16 + 800 + 4 * 16), (False, 0)])
+def test_a_batch_norm_that_learns_goes_over_its_input_twice(learns, more):
+    x = torch.empty(2, 4, 5, 5)
+    ops = count_work(nn.BatchNorm2d(4), x, precision="fp32", training=learns).ops
+    forward = next(op for op in ops if "batch_norm" in op.name)
+    # the input, four rows of four numbers, and the result; then the statistics of the batch
+    assert forward.bytes_moved == 800 + 4 * 16 + 800 + more
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [
+        lambda number: number > 0.1,
+        lambda number: number >= 0.1,
+        lambda number: not number < 0.1,
+        lambda number: not number <= 0.1,
+    ],
+)
+def test_a_layer_that_is_left_out_at_random_is_kept(keeps):
+    class Sometimes(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) if keeps(torch.rand([])) else x
+
+    work = count_work(Sometimes(16, 4), torch.empty(1, 16), training=False)
+    assert work.flops == 2 * 16 * 4 and "LayerDrop" in work.assumed[0]
+
+
+def test_experts_take_rows_that_cannot_be_shared_evenly():
+    assert _experts(torch.empty(10, 4), torch.empty(4, 4, 5)).shape == (10, 5)
 
 
 def test_results_without_a_loss_are_added_up():

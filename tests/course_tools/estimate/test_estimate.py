@@ -54,6 +54,7 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     row = answer["T4"]
     assert row.samples_per_s * row.step_s == pytest.approx(64)
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
+    assert row.flops == pytest.approx(answer.work.flops * 10**6 / 64)  # of the whole job
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
     assert row.cost_interval[1] == pytest.approx(row.cost * row.evidence.upper)
@@ -346,6 +347,7 @@ def test_the_host_is_measured_by_launches_of_this_machine():
         ((60 * 3600, 90 * 3600), "2.5 to 3.8 days"),
         ((72 * 60, 182 * 60), "1.2 to 3 hours"),
         ((41, 344), "41 seconds to 5.7 minutes"),
+        ((40 * 3600, 100 * 3600), "40 hours to 4.2 days"),
         ((0.00042, 0.00094), "420 to 940 microseconds"),
         ((3600, 3600), "1 hour"),
     ],
@@ -535,6 +537,12 @@ def test_cards_for_games_have_the_rate_of_products_accumulated_in_32_bits():
         assert card.peaks["bf16"] == pytest.approx(2 * card.peaks["fp32"], rel=0.01), card.name
 
 
+def test_a_share_in_tf32_that_was_not_measured_is_that_of_16_bits():
+    shares = {"16 bits": 0.5, "fp32": 0.8}
+    for more, share in (({}, 0.5), ({"tf32": 0.7}, 0.7)):
+        assert Chip("mine", 100, 900, 16, achieved_share=shares | more).achieved("tf32") == share
+
+
 def test_no_two_chips_answer_to_one_name():
     for chip in all_chips():
         found = {name: find_chip(name).name for name in (chip.name, *chip.also)}
@@ -663,6 +671,7 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"job": Job(), "samples": 3}, "pass samples to the Job"),
         ({"job": 64}, "is a Job, but got 64"),
         ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
+        ({"devices": [Machine("T4"), Machine("T4", link="Ethernet 10G")]}, "asked for twice"),
         ({"devices": 5}, "devices is a list of names"),
         ({"devices": []}, "devices is empty"),
         ({"devices": "T4"}, r"\['T4'\]"),

@@ -5,7 +5,13 @@ import torch
 from course_lessons.data.models import ResNet50
 
 from course_tools.estimate import estimate
-from course_tools.estimate.known_networks import ALIKE, counted_name, counted_names
+from course_tools.estimate.known_networks import (
+    ALIKE,
+    CountedMemory,
+    counted_name,
+    counted_names,
+)
+from course_tools.estimate.memory.memory_model import Line
 from course_tools.estimate.time.error_factor import kind_of
 
 TYPED = {
@@ -25,6 +31,11 @@ TYPED = {
 @pytest.mark.parametrize("typed", TYPED)
 def test_a_network_is_found_by_what_people_type(typed):
     assert counted_name(typed) == TYPED[typed] and set(ALIKE.values()) <= counted_names()
+
+
+def test_ddp_keeps_the_gradients_of_a_counted_network_a_second_time():
+    alone = CountedMemory(batch=8, lines=(Line(100, 10), Line(0, 30)), trained=50)
+    assert alone.under_ddp().lines == (Line(300, 10), Line(200, 30))
 
 
 PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")

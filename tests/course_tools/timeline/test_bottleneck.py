@@ -1,7 +1,9 @@
 """Verdicts on evidence made by hand, and on figures of GPUs that others recorded."""
 
 import re
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -172,39 +174,7 @@ def test_a_device_that_the_profiler_does_not_see_is_no_verdict_unless_the_loader
     assert judge(replace(unseen, fetch_s=9e-3)).limit == "loader"
 
 
-# In milliseconds of one step, from recordings of GPUs that others published: pytorch/kineto at
-# 041e7ce9 (tb_plugin/samples) and facebookresearch/HolisticTraceAnalysis at f4d0062c (tests/data).
-RECORDED = {
-    "V100, ResNet-50, no worker": {
-        "step_s": 149.05, "fetch_s": 44.03, "exposed": 0.7358, "arithmetic_s": 65.11,
-        "memory_s": 32.94, "copies_s": 1.65, "queued_s": 2.22,
-    },
-    "V100, ResNet-50, four workers": {
-        "step_s": 121.94, "fetch_s": 1.41, "exposed": 0.0093, "arithmetic_s": 66.07,
-        "memory_s": 32.56, "copies_s": 2.89, "python_s": 0.1, "queued_s": 2.19,
-    },
-    "V100, ResNet-50, data on the GPU": {
-        "step_s": 95.55, "fetch_s": 0.0, "arithmetic_s": 59.7, "memory_s": 34.74, "queued_s": 1.11,
-    },
-    "A100, one of two, ResNet-50": {
-        "step_s": 219.73, "fetch_s": 0.0, "arithmetic_s": 13.62, "memory_s": 25.67,
-        "exchange_s": 10.43, "python_s": 2.56, "queued_s": 1.92,
-    },
-    "A100, one of eight, a recommender": {
-        "step_s": 76.73, "fetch_s": 0.07, "arithmetic_s": 13.82, "memory_s": 34.07,
-        "exchange_s": 14.46, "copies_s": 3.67, "python_s": 2.71, "queued_s": 1.52,
-        "reads": 5.0, "waits_s": 4.85,
-    },
-    "A100, one of sixteen, a recommender": {
-        "step_s": 216.48, "fetch_s": 0.0, "arithmetic_s": 21.45, "memory_s": 18.93,
-        "exchange_s": 36.21, "copies_s": 3.67, "python_s": 3.89, "queued_s": 132.28,
-        "reads": 189.0, "waits_s": 0.03,
-    },
-    "MI250, one layer": {
-        "step_s": 9.29, "fetch_s": 0.0, "arithmetic_s": 0.03, "memory_s": 0.08, "copies_s": 0.04,
-        "queued_s": 0.09,
-    },
-}  # fmt: skip
+RECORDED = tomllib.loads(Path(__file__).with_name("recorded.toml").read_text("utf-8"))
 
 
 def recorded(name):

@@ -49,6 +49,12 @@ def test_a_folder_that_the_loader_is_told_to_search_counts(library, monkeypatch)
     assert libpython.find_libpython() == libpython.load_libpython() == str(library)
 
 
+def test_a_library_in_the_working_folder_is_not_loaded(library, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":")
+    monkeypatch.chdir(library.parent)
+    assert libpython.find_libpython() is None
+
+
 def test_no_rehearsal_is_listed_where_torch_xla_would_not_load(monkeypatch):
     monkeypatch.delenv("PJRT_DEVICE", raising=False)
     monkeypatch.setattr(detect, "xla_matches_torch", lambda: True)

@@ -118,9 +118,12 @@ def test_a_forged_checkpoint_is_refused_in_one_sentence(request_to_resume, chang
     assert "\n" not in str(refused.value)
 
 
-def test_a_small_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resume):
+@pytest.mark.parametrize(
+    "content", [bytes(50_000_000), os.urandom(500_000) + bytes(500_000)], ids=["much", "twice"]
+)
+def test_a_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resume, content):
     with zipfile.ZipFile(request_to_resume.checkpoint, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("archive/data.pkl", bytes(50_000_000))
+        archive.writestr("archive/data.pkl", content)
     with pytest.raises(LaunchError, match="would unpack to"):
         check_checkpoint(request_to_resume)
 

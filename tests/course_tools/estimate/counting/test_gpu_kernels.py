@@ -84,6 +84,9 @@ def test_products_are_those_of_the_gates_and_kernels_grow_with_time(kind, gates)
         layer, torch.empty(1, 10 * TIME, WIDE), batch=BATCH, precision="fp32", training=False
     )
     assert longer.flops == 10 * work.flops and longer.kernels - work.kernels == 2 * 9 * TIME
+    deep = kind(WIDE, HIDDEN, num_layers=3, batch_first=True)
+    deep = count_work(deep, x, batch=BATCH, precision="fp32", training=False)
+    assert deep.kernels - work.kernels == 2 * 2 * TIME
 
 
 def test_the_memory_of_a_long_sequence_grows_with_its_length():
