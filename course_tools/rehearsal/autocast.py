@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import _scoped_library, fallthrough_kernel
+from torch.library import _scoped_library
 
 from course_tools.rehearsal.names import Name
 from course_tools.rehearsal.where import World, place_of
@@ -72,7 +72,7 @@ def listed(kind: str) -> list[str]:
 def kernels(running: World) -> Iterator[None]:
     """Give PyTorch the operations that autocast casts for, as long as the block runs."""
     with _scoped_library("_", "IMPL") as rest, _scoped_library("aten", "IMPL") as library:
-        rest.fallback(fallthrough_kernel, KEY.name)
+        rest.m.fallback_fallthrough(KEY.name)  # older than Library.fallback
         for each in [*listed(running.kind), *LAYERS]:
             name, _, overload = each.partition(".")
             operation = getattr(getattr(torch.ops.aten, name), overload or "default")

@@ -250,7 +250,7 @@ def test_a_checkpoint_of_another_optimizer_is_one_sentence(script, tmp_path):
     assert contents(tmp_path) == saved
 
 
-@pytest.mark.parametrize("script", ["train_cpu.py", "train_lightning.py"])
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN, "train_lightning.py"])
 def test_what_is_no_mean_and_no_number_for_each_sample_is_refused(script, tmp_path):
     text, mean = (FOLDER / script).read_text(), "(scores.argmax(1) == labels).float().mean()"
     assert mean in text

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.counting.fake_step import Step, _is_list_of_images
+from course_tools.estimate.counting.gpu_kernels import _experts
 from course_tools.estimate.time.error_factor import kind_of
 
 # Whose multiply-adds torchvision publishes with its weights.
@@ -568,6 +569,28 @@ def test_a_batch_norm_that_learns_goes_over_its_input_twice(learns, more):
     forward = next(op for op in ops if "batch_norm" in op.name)
     # the input, four rows of four numbers, and the result; then the statistics of the batch
     assert forward.bytes_moved == 800 + 4 * 16 + 800 + more
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [
+        lambda number: number > 0.1,
+        lambda number: number >= 0.1,
+        lambda number: not number < 0.1,
+        lambda number: not number <= 0.1,
+    ],
+)
+def test_a_layer_that_is_left_out_at_random_is_kept(keeps):
+    class Sometimes(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) if keeps(torch.rand([])) else x
+
+    work = count_work(Sometimes(16, 4), torch.empty(1, 16), training=False)
+    assert work.flops == 2 * 16 * 4 and "LayerDrop" in work.assumed[0]
+
+
+def test_experts_take_rows_that_cannot_be_shared_evenly():
+    assert _experts(torch.empty(10, 4), torch.empty(4, 4, 5)).shape == (10, 5)
 
 
 def test_results_without_a_loss_are_added_up():

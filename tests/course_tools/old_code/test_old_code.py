@@ -98,6 +98,7 @@ def test_an_old_guide_is_read_with_its_dots_and_commands(guide, found):
 @pytest.mark.parametrize(("message", "new"), CASES["messages"])
 def test_the_message_of_an_error_alone_says_what_is_outdated(message, new):
     assert [note.new for note in explain(message).findings] == [new]
+    assert explain(message).findings[0].place == "line 1"  # and no cell's
 
 
 def test_the_message_of_another_class_says_nothing():

@@ -848,6 +848,11 @@ def test_the_report_counts_copies_waits_and_steps():
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+    count = sum(line.count for line in report.copies)
+    assert f"Copies: {count}, {count / 3:.1f} per step" in repr(report)
+    with rehearse() as rehearsal:
+        torch.ones(1, device="cuda") + 1
+    assert "\nCopies: none\nWaits of the host for the GPU: none\n" in repr(rehearsal.report)
 
 
 def test_the_time_between_two_events_is_in_milliseconds():

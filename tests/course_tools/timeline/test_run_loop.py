@@ -88,10 +88,10 @@ def test_workers_that_start_anew_for_short_epochs_are_told_to_stay(persistent):
 
 @pytest.mark.parametrize(
     ("workers", "persistent", "restart_s"),
-    # Each start costs 10 s more than another batch. The first batch of w workers takes w steps of
-    # 1 + 3 s anyway: (2 * 11 - 2 * 4 w) / 8 of each step. With three workers no epoch of four
+    # Each start costs 40 s more than another batch. The first batch of w workers takes w steps of
+    # 1 + 3 s anyway: (2 * 41 - 2 * 4 w) / 8 of each step. With three workers no epoch of four
     # batches shows what a usual wait is.
-    [(0, False, 0.0), (1, False, 1.75), (2, False, 0.75), (3, False, 0.0), (1, True, 0.0)],
+    [(0, False, 0.0), (1, False, 9.25), (2, False, 8.25), (3, False, 0.0), (1, True, 0.0)],
 )
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_the_seconds_of_a_step_are_those_of_the_clock(
@@ -104,7 +104,7 @@ def test_the_seconds_of_a_step_are_those_of_the_clock(
 
     class Epoch:
         def __iter__(self):
-            passes(10)
+            passes(40)
             for batch in range(4):
                 passes(1)
                 yield batch
@@ -115,7 +115,7 @@ def test_the_seconds_of_a_step_are_those_of_the_clock(
     batches, device = run_loop._Batches(Epoch()), Device(kind, 0, "a device")
     step, clock = (lambda batch: passes(3)), (lambda: now[0])
     seen, _, asleep_s = run_loop._time_steps(step, batches, device, 8, 1e9, clock, facts)
-    fetch_s = (2 * 11 + 6 * 1) / 8
+    fetch_s = (2 * 41 + 6 * 1) / 8
     assert (seen.fetch_s, seen.loader.restart_s) == (fetch_s, restart_s)
     # on a CPU the least disturbed step, elsewhere the mean with what was still queued
     assert seen.step_s == fetch_s + 3 + (0 if kind == "cpu" else 8 / 8)

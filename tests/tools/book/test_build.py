@@ -28,6 +28,7 @@ def test_words_are_read_with_their_other_forms():
         ),
         ("# The GPU\n\nTwo GPUs.", "# The GPU\n\nTwo {term}`GPUs <GPU>`."),
         ("The batch size counts.", "The {term}`batch size <batch>` counts."),
+        ("A batch size, a batch.", "A {term}`batch size <batch>`, a batch."),  # one entry
         ("[a GPU](gpu.md) and gpu", "[a GPU](gpu.md) and gpu"),
         ("```\nGPU\n```", "```\nGPU\n```"),
         ("<summary>a GPU</summary> GPU", "<summary>a GPU</summary> {term}`GPU <GPU>`"),
