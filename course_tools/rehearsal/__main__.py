@@ -16,10 +16,10 @@ def options(arguments: list[str]) -> argparse.Namespace:
     """Return what the command asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m course_tools.rehearsal",
-        description="Run a script on pretended GPUs: real errors, values of the CPU, no times.",
+        description="Run a script on simulated GPUs: real errors, values of the CPU, no times.",
         epilog="example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
     )
-    kinds = "kind of device to pretend (default %(default)s)"
+    kinds = "kind of device to simulate (default %(default)s)"
     parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda", help=kinds)
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     parser.add_argument("--gpus", type=int, default=ranks, help="how many (default %(default)s)")
@@ -28,7 +28,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     capability = "compute capability of CUDA, such as 7.5 for a T4 (default %(default)s)"
     parser.add_argument("--capability", default="8.0", help=capability)
     parser.add_argument("--steps", type=int, help="end after so many steps of an optimizer")
-    real = "hide a real GPU that is here, and pretend all the same"
+    real = "hide a real GPU that is here, and simulate one all the same"
     parser.add_argument("--hide-real", action="store_true", help=real)
     parser.add_argument("script", help="the script, or -m and a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
@@ -78,7 +78,7 @@ def main() -> int:
     except (ValueError, RuntimeError) as error:
         print(f"{who}{error}", file=sys.stderr)
         return 2
-    print(f"{who}{asked.gpus} pretended {asked.device}; no time below is a GPU's", file=sys.stderr)
+    print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
     script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
     rehearsal.runs(script, asked.steps)
     try:

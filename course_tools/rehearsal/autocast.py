@@ -1,4 +1,4 @@
-"""Autocast for a pretended GPU: the operations that PyTorch lists for that kind, in its types.
+"""Autocast for a simulated GPU: the operations that PyTorch lists for that kind, in its types.
 
 PyTorch's own kernels leave tensors of the CPU as they are. So these stand beside them, under a
 dispatch key that no other device uses here, and are gone after the rehearsal.

@@ -16,9 +16,9 @@ from course_tools.rehearsal.rules import TYPES
 from course_tools.rehearsal.where import World, mark_in, move, place_of, put
 
 NAMES = {
-    "cuda": "pretended GPU (not there)",
-    "xpu": "pretended Intel GPU (not there)",
-    "mps": "pretended GPU of a Mac (not there)",
+    "cuda": "simulated GPU (not there)",
+    "xpu": "simulated Intel GPU (not there)",
+    "mps": "simulated GPU of a Mac (not there)",
 }
 REFUSED = {
     "CUDAGraph": "CUDA graphs",
@@ -141,11 +141,11 @@ def names(running: World) -> Iterator[Name]:
 
 
 def refuse(name: str, what: str) -> Callable[..., Any]:
-    """Return a function that says that something is not pretended."""
+    """Return a function that says that something is not simulated."""
 
     def refused(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f"{name}: a rehearsal does not pretend {what}. Leave this out in a rehearsal, or "
+            f"{name}: a rehearsal does not simulate {what}. Leave this out in a rehearsal, or "
             "run it on a real GPU."
         )
 
@@ -515,10 +515,10 @@ def files(running: World) -> Iterator[Name]:
     share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]
 
     def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
-        if running.pretends(device):
+        if running.simulates(device):
             running.device(device)  # a forked process fails here, as it does with CUDA
             raise NotImplementedError(
-                "a rehearsal does not pretend tensors of a GPU that one process sends to another: "
+                "a rehearsal does not simulate tensors of a GPU that one process sends to another: "
                 "let the workers return tensors of the CPU, and move them in the loop"
             )
         return share(kind, size, device=device)

@@ -1,4 +1,4 @@
-"""The memory of a pretended card: counted as storages live and die, and full when it is full."""
+"""The memory of a simulated card: counted as storages live and die, and full when it is full."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ GIB = 1024**3
 
 @dataclass
 class Card:
-    """One pretended GPU and the bytes of the tensors on it."""
+    """One simulated GPU and the bytes of the tensors on it."""
 
     kind: str  #: "cuda", "mps" or "xpu"
     index: int

@@ -62,7 +62,7 @@ def explain(error: BaseException) -> None:
         return
     error.add_note(
         f"rehearsal: this comes from {who.partition('.')[0]}, which looked for a real GPU. Only "
-        "PyTorch's own operations are pretended: leave this call out in a rehearsal, or run it on "
+        "PyTorch's own operations are simulated: leave this call out in a rehearsal, or run it on "
         "a GPU."
     )
 

@@ -1,7 +1,7 @@
-"""A pretended GPU for a test suite on machines without one.
+"""A simulated GPU for a test suite on machines without one.
 
 In a conftest.py: pytest_plugins = ["course_tools.rehearsal.pytest_fixture"]. Then a test that takes
-`rehearsed_gpu` runs with one pretended GPU. Where there is a real GPU, it is hidden meanwhile.
+`rehearsed_gpu` runs with one simulated GPU. Where there is a real GPU, it is hidden meanwhile.
 """
 
 from collections.abc import Iterator

@@ -53,7 +53,7 @@ class Report:
         return asdict(self)
 
     def __repr__(self) -> str:
-        cards = f"{self.gpus} pretended {'GPUs' if self.gpus > 1 else 'GPU'} ({self.kind})"
+        cards = f"{self.gpus} simulated {'GPUs' if self.gpus > 1 else 'GPU'} ({self.kind})"
         share = self.on_gpu / self.operations if self.operations else 0.0
         lines = [
             f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {self.operations:,} operations, "

@@ -47,7 +47,7 @@ class Generator(torch.Generator):
     def __new__(cls, device: Any = "cpu") -> "Generator":
         """Make one of the CPU, which draws the same numbers."""
         running = world()
-        if not running.pretends(device):
+        if not running.simulates(device):
             plain: Any = torch._C.Generator(device=device)
             running.generators.pop(plain._cdata, None)  # whose address another one had
             return plain
@@ -140,11 +140,11 @@ def _moves(running: World) -> Iterator[Name]:
         if is_fake(type(tensor)) or fake_mode():
             return original["to"](tensor, *args, **kwargs)
         device, dtype, rest = _asked_of_to(tensor, args, kwargs)
-        if real_device(tensor).type == "meta" and running.pretends(device):
+        if real_device(tensor).type == "meta" and running.simulates(device):
             return original["to"](tensor, "cpu")  # raises: it has no values
         if device is None or real_device(tensor).type != "cpu":
             return original["to"](tensor, *args, **kwargs)
-        if not running.pretends(device) and torch.device(device).type != "cpu":
+        if not running.simulates(device) and torch.device(device).type != "cpu":
             return original["to"](tensor, *args, **kwargs)
         device = running.device(device)
         if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
@@ -386,7 +386,7 @@ def _run(function: Callable[..., Any], args: Any, kwargs: Any, device: torch.dev
 
 
 def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors that understands the pretended device."""
+    """Return a maker of tensors that understands the simulated device."""
     positional = function.__name__ == "as_tensor"
 
     @functools.wraps(function)
@@ -403,7 +403,7 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
             asked = _device.CURRENT_DEVICE
             if isinstance(data, Tensor) and function.__name__ in COPIES:
                 asked = place_of(data)
-        if not running.pretends(asked):
+        if not running.simulates(asked):
             if asked is not None and torch.device(asked).type not in ("cpu", "meta"):
                 return function(*args, **kwargs)
             if isinstance(data, Tensor) and place_of(data).type != "cpu" and asked is not None:
@@ -464,7 +464,7 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(tensor, *args, **kwargs)
         asked = kwargs.pop("device", None)
         kwargs.pop("pin_memory", None)
-        if asked is not None and not world().pretends(asked) and is_meta(asked):
+        if asked is not None and not world().simulates(asked) and is_meta(asked):
             return function(tensor, *args, device=asked, **kwargs)
         if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
             return function(tensor, *args, device=asked, **kwargs)

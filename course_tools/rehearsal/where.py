@@ -82,7 +82,7 @@ class World:
             f"The device index is out of range. It must be in [0, {there}), but got {index}."
         )
 
-    def pretends(self, device: DeviceLike | None) -> bool:
+    def simulates(self, device: DeviceLike | None) -> bool:
         """Tell whether a device is one of those that are not there."""
         if device is None or isinstance(device, bool):
             return False

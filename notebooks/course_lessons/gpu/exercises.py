@@ -157,7 +157,7 @@ def _waits(report: Report, what: str = "") -> int:
 
         my_network = (Mine(), torch.ones(4, 3, 32, 32))
     """,
-    right="A training step of it ran on a pretended GPU: forward pass, loss and backward pass. "
+    right="A training step of it ran on a simulated GPU: forward pass, loss and backward pass. "
     "Loader, metrics and checkpoints were not looked at: `python -m course_tools.rehearsal "
     "train.py` runs a whole script. Now put your own network and an example in its place.",
 )

@@ -86,18 +86,18 @@ REHEARSAL = ("-m", "course_tools.rehearsal")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["train_gpu.py", "train_fast.py"])
-def test_a_pretended_gpu_computes_the_weights_of_the_cpu(runner, plain, script):
+def test_a_simulated_gpu_computes_the_weights_of_the_cpu(runner, plain, script):
     exact = ("--bits", "32") if script == "train_fast.py" else ()
     words = [*REHEARSAL, FOLDER / script, *SMALL, "--epochs", "3", *exact]
     done = python(*words, cwd=runner.folder, **runner.variables)
     assert not done.returncode, done.stderr
-    assert "pretended GPU" in done.stderr and losses(done.stdout) == plain[0]
+    assert "simulated GPU" in done.stderr and losses(done.stdout) == plain[0]
     for name, weight in runner.weights().items():
         assert torch.equal(weight, plain[1][name]), name
 
 
 @pytest.mark.slow
-def test_on_a_pretended_t4_the_scaled_loss_changes_no_limit_of_the_gradients(runner, plain):
+def test_on_a_simulated_t4_the_scaled_loss_changes_no_limit_of_the_gradients(runner, plain):
     words = (*REHEARSAL, "--capability", "7.5", FOLDER / "train_fast.py", *SMALL, "--epochs", "2")
     done = python(*words, cwd=runner.folder, **runner.variables)
     assert not done.returncode, done.stderr
@@ -106,7 +106,7 @@ def test_on_a_pretended_t4_the_scaled_loss_changes_no_limit_of_the_gradients(run
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", UNDER_TORCHRUN)
-def test_two_pretended_gpus_train_as_two_ranks_on_the_cpu(runner, script):
+def test_two_simulated_gpus_train_as_two_ranks_on_the_cpu(runner, script):
     options = ("--epochs", "1", "--bits", "32")
     on_cpu = runner.run(script, *options, "--device", "cpu")
     weights = runner.weights()
@@ -120,7 +120,7 @@ def test_two_pretended_gpus_train_as_two_ranks_on_the_cpu(runner, script):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", ["1", "2"])
-def test_lightning_on_pretended_gpus_trains_to_the_weights_of_the_cpu(runner, devices):
+def test_lightning_on_simulated_gpus_trains_to_the_weights_of_the_cpu(runner, devices):
     def train(kind, *command):
         words = [*command, FOLDER / "train_lightning.py", *SMALL, "--epochs", "1"]
         words += ["--accelerator", kind, "--devices", devices, "--checkpoint", f"{kind}.ckpt"]

@@ -1,4 +1,4 @@
-"""The operations of PyTorch's own test data base, tried on a pretended GPU and with fake tensors.
+"""The operations of PyTorch's own test data base, tried on a simulated GPU and with fake tensors.
 
 FakeTensorMode knows devices and no values, and needs no GPU; it is PyTorch's word on what a GPU
 accepts. The values are compared with the CPU's.

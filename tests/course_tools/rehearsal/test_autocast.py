@@ -1,4 +1,4 @@
-"""Autocast for a pretended GPU against the lists that PyTorch's own tests of CUDA use."""
+"""Autocast for a simulated GPU against the lists that PyTorch's own tests of CUDA use."""
 
 import pytest
 import torch

@@ -75,7 +75,7 @@ def test_an_error_that_a_program_raises_itself_is_left_alone():
 
 
 def test_cuda_graphs_are_refused():
-    with pytest.raises(NotImplementedError, match="does not pretend CUDA graphs"), rehearse():
+    with pytest.raises(NotImplementedError, match="does not simulate CUDA graphs"), rehearse():
         torch.cuda.CUDAGraph()
 
 

@@ -1,4 +1,4 @@
-"""Training loops of other packages on a pretended GPU: they end with the weights of the CPU."""
+"""Training loops of other packages on a simulated GPU: they end with the weights of the CPU."""
 
 import contextlib
 

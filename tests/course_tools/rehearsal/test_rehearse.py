@@ -1,4 +1,4 @@
-"""A whole step on a pretended GPU: what fails as on a real one, what does not, what is left."""
+"""A whole step on a simulated GPU: what fails as on a real one, what does not, what is left."""
 
 import contextlib
 import copy
