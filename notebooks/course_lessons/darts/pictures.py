@@ -85,8 +85,8 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
             and the most that the network takes on the GPU.
         gpu: the name of the GPU.
     """
-    found = ", ".join(f"{name} {_decision(step)}" for name, step in steps.items())
-    title = label_text(f"{gpu}: {found}", 45)
+    ranges = ["{} to {}".format(*map(times_text, gains(step))) for step in steps.values()]
+    title = label_text(f"{gpu}: {' and '.join(ranges)} times as fast", 45)
     axes = lecture_axes(title, "time per step, in % of this CPU's step")
     names, said = [], []
     for number, (name, step) in enumerate(steps.items()):
@@ -118,12 +118,6 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
         frameon=False,
     )
     return picture(axes, f"How many times as fast a step is with a {gpu}. {'; '.join(said)}.")
-
-
-def _decision(step: tuple[float, float, float, float]) -> str:
-    """Say whether a step is faster with a GPU, at both ends of its interval."""
-    low, high = gains(step)
-    return "faster" if low > 1 else "slower" if high < 1 else "unclear"
 
 
 def gains(step: tuple[float, float, float, float]) -> tuple[float, float]:

@@ -83,8 +83,10 @@ def draw_questions(
 
 def draw_bytes(model: nn.Module, example: Tensor, optimizers: Mapping[str, Any]) -> Picture:
     """Draw what each parameter of a model takes in 32-bit training, by optimizer, in bytes."""
-    axes = lecture_axes("What one parameter takes in training", "bytes, in 32-bit training")
     parts = {name: _bytes_by_part(model, example, make) for name, make in optimizers.items()}
+    sums = [round(sum(part)) for part in parts.values()]
+    title = f"{min(sums)} to {max(sums)} bytes for each parameter"
+    axes = lecture_axes(title, "bytes, in 32-bit training")
     labels = ("parameter", "gradient", "optimizer's state", "copy during the update")
     colours, hatches = (*PARTS.values(), "white"), ("", "", "", "/")
     ends = dict.fromkeys(parts, 0.0)
@@ -187,11 +189,11 @@ def draw_holders(ranks: int = 4) -> Picture:
 
 def draw_cures(peaks_bytes: Mapping[str, int], times_s: Mapping[str, float]) -> Picture:
     """Draw the peak memory and the CPU time of each way to train, relative to the first."""
-    axes = lecture_axes(
-        "What each fix saves, and what it costs", "peak memory, and time on this CPU, baseline = 1"
-    )
     first = next(iter(peaks_bytes))
     memory = {name: size / peaks_bytes[first] for name, size in peaks_bytes.items()}
+    least = min(memory, key=lambda name: memory[name])
+    title = f"{least}: {memory[least]:.0%} of the peak"
+    axes = lecture_axes(title, "peak memory, and time on this CPU, baseline = 1")
     time = {name: times_s[name] / times_s[first] for name in peaks_bytes}
     for what, values, shift, colour in (("memory", memory, -0.2, CPU), ("time", time, 0.2, GPU)):
         for place, value in enumerate(values.values()):

@@ -30,7 +30,7 @@ LONGEST_TITLE = 45  # characters
 
 def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     """Draw the measured seconds of an addition against how many numbers it adds, smallest first."""
-    title = "Small additions all take the same time"
+    title = "On the left, overhead sets the time"
     axes = lecture_axes(title, "numbers added (logarithmic)", "time (logarithmic)")
     axes.loglog(list(seconds), list(seconds.values()), **LOOKS["cpu"])
     shortest, most = min(seconds.values()), max(seconds)
