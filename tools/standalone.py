@@ -28,9 +28,10 @@ from tools.copies import LESSONS, copy_of, hand_out  # noqa: E402
 # These name all lessons or tools, so they do not say what one lesson uses.
 NAME_ALL = ("course_lessons/openings.py", "course_tools/__main__.py")
 # Tables of which a lesson gets some rows: its own pattern, or the one for all others.
+USUAL = r"^(resnet|resnext|vit_|efficientnet|mobilenet|convnext)"
 KNOWN = {
-    "worth_it": "",
-    "others": r"^(resnet|resnext|vit_|efficientnet|mobilenet|convnext)",
+    "worth_it": rf"{USUAL}|^[^,]*,[^,]*,0,",  # all networks, the rare ones without training
+    "others": USUAL,
 }
 TABLES = {
     "course_lessons/evidence/published.csv.gz": {
