@@ -21,7 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from course_tools.estimate import count_work, estimate_memory
 from tools.page.page_data import OTHERS, short, step_text
 
+HALF = "Inference is with weights in 16 bits."
 DENOISING = "A sample is one denoising step of one image. An image takes 20 to 50 of them."
+DENOISING += f" {HALF}"
 ALL_WEIGHTS = "Training is of all weights: LoRA, which takes less memory, is not estimated."
 # The job that the page asks about first: to adapt a network to data of one's own.
 FINETUNING = {"batch": 1, "samples": 1_000, "epochs": 15}
@@ -113,7 +115,7 @@ NETWORKS = {
         "source": f"1,550 million {OPENAI}",
     },
     "wav2vec 2.0 base, 10 s of speech": {
-        "note": "A sample is ten seconds of sound. The loss is not counted.",
+        "note": f"A sample is ten seconds of sound. The loss is not counted. {HALF}",
         "usual": SPEECH | {"epochs": 20},
         "source": "94.4 million weights, in OpenVINO's list of models",
         "lines": """
@@ -159,7 +161,7 @@ def whole(network):
         names = ("layers", "width", "heads", "mels", "words")
         made = WHISPER.format(**dict(zip(names, network["whisper"], strict=True)))
         note = "A sample is 30 seconds of sound with a text of 200 tokens, read at once."
-        note += f" Writing it token by token takes longer. {ALL_WEIGHTS}"
+        note += f" Writing it token by token takes longer. {HALF} {ALL_WEIGHTS}"
         return {"lines": made, "note": note, "usual": SPEECH, **source}
     if "detector" in network:
         made = DETECTOR.format(**network)
@@ -178,6 +180,8 @@ def count(network):
     steps, memory = {}, {}
     for task in ("inference",) if network.get("detects") else ("training", "inference"):
         training = task == "training"
+        if not training and not network.get("detects"):
+            model.half()  # as people load them
         work = count_work(model, inputs, batch=4, precision="fp16", training=training)
         trained = 0.0
         if training:

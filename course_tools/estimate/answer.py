@@ -46,7 +46,8 @@ class Answer:
         precision: what it computes in.
         step_s: seconds of a step.
         batch: samples in a step on all devices together.
-        samples: samples of the whole job, all epochs.
+        samples: in one epoch.
+        epochs: how many times all samples are used.
         price: of an hour of one device, or None where none is known.
         evidence: how far the seconds may be off, and why.
         parts: what the step consists of, or None where it was measured or is not split.
@@ -63,6 +64,7 @@ class Answer:
     step_s: float
     batch: int
     samples: float
+    epochs: int
     price: Price | None
     evidence: ErrorFactor
     parts: StepTime | None = None
@@ -121,8 +123,8 @@ class Answer:
 
     @property
     def hours(self) -> float:
-        """Hours of the whole job, which takes one step at least."""
-        return max(self.samples, self.batch) / self.samples_per_s / 3600
+        """Hours of the whole job; an epoch takes one step at least."""
+        return self.epochs * max(self.samples, self.batch) / self.samples_per_s / 3600
 
     @property
     def hours_interval(self) -> tuple[float, float]:

@@ -73,7 +73,7 @@ class Answers:
         return tuple(found)
 
     def _answer(self, machine: Machine, price: Price | None, where: str = "") -> Answer:
-        return answer_on(self.demand, machine, self.samples * self.epochs, price, where)
+        return answer_on(self.demand, machine, self.samples, self.epochs, price, where)
 
     @property
     def work(self) -> Any:
@@ -200,26 +200,34 @@ class Answers:
 
 
 def answer_on(
-    demand: Demand, machine: Machine, samples: float, price: Price | None, where: str = ""
+    demand: Demand,
+    machine: Machine,
+    samples: float,
+    epochs: int,
+    price: Price | None,
+    where: str = "",
 ) -> Answer:
     """Return the answer for one machine.
 
     Args:
         demand: what a step asks.
         machine: that would do it.
-        samples: of the whole job.
+        samples, epochs: of the job; see `Answers`.
         price: of an hour of one device.
         where: the free offer that the machine belongs to, or "".
     """
     step = demand.on(machine)
     batch = demand.batch * machine.count
-    flops = None if demand.flops is None else demand.flops * max(samples, batch) / demand.batch
+    flops = demand.flops
+    if flops is not None:  # of the whole job, in which an epoch takes one step at least
+        flops *= epochs * max(samples, batch) / demand.batch
     return Answer(
         machine=machine,
         precision=step.precision,
         step_s=step.seconds,
         batch=batch,
         samples=samples,
+        epochs=epochs,
         price=price,
         evidence=step.evidence,
         parts=step.parts,
@@ -260,15 +268,15 @@ def answer_all(
     known = prices_by_device(prices, HERE, currency, [machine.chip for machine in machines])
     demand = make()
     rows = [
-        answer_on(demand, machine, samples * epochs, known.get(machine.chip.name))
+        answer_on(demand, machine, samples, epochs, known.get(machine.chip.name))
         for machine in machines
     ]
     if this_machine is not None:
-        rows.append(_measured(this_machine, demand.batch, samples * epochs, known[HERE]))
+        rows.append(_measured(this_machine, demand.batch, samples, epochs, known[HERE]))
     return Answers(tuple(rows), demand, samples, epochs, deadline_hours)
 
 
-def _measured(timing: Any, batch: int, samples: float, price: Price) -> Answer:
+def _measured(timing: Any, batch: int, samples: float, epochs: int, price: Price) -> Answer:
     step_s = getattr(timing, "median_s", timing)
     number = isinstance(step_s, Real) and not isinstance(step_s, bool)
     if not number or not 0 < step_s < float("inf"):
@@ -283,6 +291,7 @@ def _measured(timing: Any, batch: int, samples: float, price: Price) -> Answer:
         step_s=float(step_s),
         batch=batch,
         samples=samples,
+        epochs=epochs,
         price=price,
         evidence=ErrorFactor(high / step_s, checked=True, reasons=()),
         doubts=tuple(getattr(timing, "warnings", ())),

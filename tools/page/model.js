@@ -70,6 +70,9 @@ const EVIDENCE = DATA.evidence;
 const LARGE = 3e8;
 const UNBOUNDED = 1e9;
 const COUNTED = "The course counted this network from its public configuration; published beside it:";
+const DETECTS =
+  "A detector is counted for inference alone: what it does in training depends on the boxes of your images. " +
+  "Count a step of yours with estimate(model, (images, targets)) in Python.";
 const ALWAYS_BUSY = "The card is taken to be busy all the time: idle hours cost as much.";
 /** @type {Record<string, import("./language.js").Runtime>} */
 export const RUNTIMES = DATA.runtimes;
@@ -322,6 +325,7 @@ const PLAIN = { depthwise: 0, deepFlops: 0, unaligned: 0, volume: NO_VOLUME, att
  */
 function imageWork(question, model, batch) {
   const step = model.steps[question.task];
+  if (!step && model.detects) return { problem: DETECTS };
   if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
   const [counted, convFlops, convBytes, depthwise, attention, recurrent, flops, bytes, kernels,
     deepFlops, volumeFlops, volumeBytes, unaligned, ...rest] = numbersIn(step);
@@ -671,9 +675,10 @@ function answersOn(question, shape, chip, batch) {
   };
 }
 
-/** Steps of the whole job, one at least. @param {Question} question @param {number} batch */
+/** Steps of the whole job; an epoch takes one at least. @param {Question} question @param {number} batch */
 function stepsOf(question, batch) {
-  return Math.max(1, (question.samples * question.epochs) / batch);
+  const epochs = isAnswering(question) ? 1 : question.epochs;
+  return epochs * Math.max(1, question.samples / batch);
 }
 
 /**

@@ -11,9 +11,12 @@ import { MODELS, isAnswering, priceOf } from "./model.js";
  */
 export function toPython(question) {
   if (question.model === "own") return script(OWN_MODEL, estimateCall(question));
-  const { shape, lines } = MODELS.get(question.model) ?? {};
+  const { shape, lines, detects } = MODELS.get(question.model) ?? {};
   if (shape) return languageScript(question);
-  if (lines) return script(["import torch", ESTIMATE, "", ...lines], estimateCall(question));
+  if (lines) {
+    const half = question.task === "inference" && !detects ? ["model.half()  # its weights are loaded in 16 bits"] : [];
+    return script(["import torch", ESTIMATE, "", ...lines, ...half], estimateCall(question));
+  }
   const [, name, side] = /^(.*) \((\d+)\)$/.exec(question.model) ?? [];
   const made = [
     "import timm  # pip install timm",
@@ -70,7 +73,7 @@ function languageScript(question) {
   const requests = `batch=${batch ?? 1}, prompt=${prompt}, generated=${generated}`;
   const program = `bits=${bits}, runtime=${text(question.runtime)}`;
   const call = isAnswering(question)
-    ? `estimate_serving(model, devices=cards, requests=${samples * epochs}, ${requests}, ${program})`
+    ? `estimate_serving(model, devices=cards, requests=${samples}, ${requests}, ${program})`
     : `estimate_finetuning(model, ${text(question.tuning)}, devices=cards, ${step})`;
   return [
     "from course_tools.estimate import estimate_finetuning, estimate_serving",

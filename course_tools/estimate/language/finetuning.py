@@ -222,13 +222,12 @@ class Tuning:
         if self.batch > 1:
             one = replace(self, batch=1)
             yield "a batch of 1", one
-        if self.method == "full":
+        if self.method == "full":  # LoRA over 16 bits needs more than all weights in this way
             words = "16-bit weights, a paged 8-bit optimizer in the backward pass and a loss in 8"
             yield (
                 f"{words} chunks (as torchtune has them)",
                 replace(one, trained_bytes=2, optimizer="paged8bit", in_backward=True, chunks=8),
             )
-            yield "LoRA", replace(one, method="lora", optimizer="adam", in_backward=False)
         if self.method != "4-bit":
             one = replace(one, method="4-bit", optimizer="adam", in_backward=False)
             yield "LoRA over 4-bit weights (QLoRA)", one

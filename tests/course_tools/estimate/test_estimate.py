@@ -147,9 +147,10 @@ def test_details_say_which_device_a_reason_and_a_host_belong_to():
     assert "Host of H100 SXM: a typical one of clouds, assumed" in text
 
 
-def test_a_job_shorter_than_one_step_takes_a_whole_step():
-    for samples, steps in ((1, 1), (64, 1), (96, 1.5)):
-        row = estimate(nn.Linear(16, 4), X, batch=64, samples=samples, devices=["T4"]).rows[0]
+def test_an_epoch_shorter_than_one_step_takes_a_whole_step():
+    for samples, epochs, steps in ((1, 1, 1), (64, 1, 1), (96, 1, 1.5), (10, 5, 5), (96, 2, 3)):
+        job = {"batch": 64, "samples": samples, "epochs": epochs}
+        row = estimate(nn.Linear(16, 4), X, **job, devices=["T4"]).rows[0]
         assert row.hours == pytest.approx(steps * row.step_s / 3600)
 
 
@@ -378,6 +379,7 @@ def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
         step_s=1.0,
         batch=1,
         samples=hours * 3600,
+        epochs=1,
         price=None if price is None else Price(price, "your price", currency),
         evidence=ErrorFactor(1.0 if own else factor, True, ()),
         parts=None if own else StepTime(0.0, 1.0, 0.0),

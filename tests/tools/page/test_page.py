@@ -132,8 +132,8 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
         step_s = parts.total_s
         if together:
             step_s = scaling(work, chip, counts=(question["count"],)).steps_s[0]
-        samples = question["samples"] * question["epochs"]
-        seconds = max(1, samples / (work.batch * question["count"])) * step_s
+        steps = max(1, question["samples"] / (work.batch * question["count"]))
+        seconds = question["epochs"] * steps * step_s
         price = prices.get(chip.name)
         rows.append(
             {
@@ -158,17 +158,16 @@ def expected_language_rows(question: dict, chips: list[Chip]) -> list[dict]:
     prices = prices_by_device(question["provider"] or None, "here", "$")
     names = "length", "prompt", "generated", "runtime", "batch", "tuning", "model"
     length, prompt, generated, runtime, batch, tuning, model = (question[name] for name in names)
-    samples = question["samples"] * question["epochs"]
     rows = []
     for chip in chips:
         if question["task"] == "inference":
             asked = {"bits": int(question["bits"]), "runtime": runtime}
             texts = {"prompt": prompt, "generated": generated}
             found = estimate_serving(
-                model, devices=[chip], requests=samples, batch=batch, **asked, **texts
+                model, devices=[chip], requests=question["samples"], batch=batch, **asked, **texts
             )
         else:
-            job = {"samples": samples, "devices": [chip]}
+            job = {name: question[name] for name in ("samples", "epochs")} | {"devices": [chip]}
             found = estimate_finetuning(model, tuning, batch=batch, length=length, **job)
         price, row = prices.get(chip.name), found.rows[0]
         rows.append(
@@ -325,6 +324,7 @@ def as_package_row(shown: dict) -> Answer:
         step_s=middle,
         batch=1,
         samples=1,
+        epochs=1,
         price=price,
         evidence=ErrorFactor(middle / low, shown["checked"], (), high / middle),
         parts=None if shown["own"] else parts,
