@@ -443,6 +443,31 @@ def pass_function_of_ones_own(device):
     return rows.grad
 
 
+class Pair(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows):
+        ctx.set_materialize_grads(False)
+        return rows * 2, rows * 3
+
+    @staticmethod
+    def backward(ctx, gradient, unused):
+        assert unused is None
+        return gradient * 2
+
+
+def pass_function_with_a_result_that_nobody_used(device):
+    rows = torch.ones(3, device=device, requires_grad=True)
+    Pair.apply(rows)[0].sum().backward()
+    return rows.grad
+
+
+MADE_BEFORE = torch.ones(3)
+
+
+def pass_copy_of_what_was_made_before(device):
+    return torch.zeros(3, device=device).copy_(MADE_BEFORE)
+
+
 def pass_hooks(device):
     rows = torch.ones(2, 2, device=device, requires_grad=True)
     layer = nn.Linear(2, 2).to(device)
