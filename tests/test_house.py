@@ -166,6 +166,15 @@ def test_the_marks_of_processes_stand_on_tests_and_not_on_modules():
         assert not re.search(r"mark\.(process|slow)\b", "".join(marks)), path.name
 
 
+def test_no_thread_keeps_a_process_alive_but_the_one_that_is_there_for_that():
+    for name, text in KNOWN.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "threading.Thread":
+                options = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                keeps = name == "course_lessons.device_speed.busy_neighbours"
+                assert (options.get("daemon") == "True") != keeps, name
+
+
 # what is so without being asked for, of all that has two states
 ON = {"Job.training", "count_work.training", "estimate_memory.training", "_dropout.training"}
 ON |= {"estimate_finetuning.checkpointing", "finetuning_step.checkpointing", "advice.takes_own"}

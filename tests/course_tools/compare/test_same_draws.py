@@ -1,6 +1,7 @@
 import torch
 
 from course_tools.compare.same_draws import SameDraws, seeded
+from course_tools.rehearsal import rehearse
 
 
 def test_what_is_drawn_on_another_device_is_drawn_by_the_cpus_generator():
@@ -12,6 +13,15 @@ def test_what_is_drawn_on_another_device_is_drawn_by_the_cpus_generator():
         torch.empty(4, device="meta").normal_()
     assert first.device.type == "meta"  # which has no generator and no values
     assert torch.equal(torch.rand(2), on_cpu[2])
+
+
+def test_a_tensor_that_is_filled_in_place_holds_what_the_cpu_would_have_drawn():
+    with seeded(3):
+        on_cpu = torch.empty(50).normal_(2, 0.1)
+    with rehearse(), seeded(3), SameDraws():
+        filled = torch.zeros(50, device="cuda")
+        assert filled.normal_(2, 0.1) is filled
+        assert torch.equal(filled.cpu(), on_cpu)
 
 
 def test_the_fused_dropout_of_a_gpu_and_that_of_a_cpu_draw_the_same_mask():
