@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from course_tools.estimate import count_work, estimate_memory
 from tools.page.page_data import OTHERS, short, step_text
 
+HALF = "Inference is with weights in 16 bits."
 DENOISING = (
     "A sample is one denoising step of one image. To draw one takes 20 to 50, and with guidance"
 )
-HALF = "Inference is with weights in 16 bits."
 DENOISING += f" twice as many. {HALF}"
 ALL_WEIGHTS = "Training is of all weights: LoRA, which takes less memory, is not estimated."
 # The job that the page asks about first: to adapt a network to data of one's own.
