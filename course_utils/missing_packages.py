@@ -30,5 +30,12 @@ def install_command(module: str) -> str:
         lines = requires("accelerator-course") or []
     except PackageNotFoundError:  # the course runs from a bare checkout
         lines = []
-    wanted = [line.partition(";")[0].strip() for line in lines if re.match(rf"{package}\b", line)]
-    return f'pip install "{(wanted or [package])[0]}"'
+    wanted = [line for line in lines if _package_name(line) == _package_name(package)]
+    requirement = wanted[0].partition(";")[0].strip() if wanted else package
+    return f'pip install "{requirement}"'
+
+
+def _package_name(requirement: str) -> str:
+    """Return the name that a requirement begins with, in the one spelling that registries use."""
+    name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+    return re.sub(r"[-_.]+", "-", name).lower()

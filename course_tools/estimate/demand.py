@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepOnMachine:
     """A step of a demand on one machine.
 
     Attributes:
@@ -53,7 +53,7 @@ class Demand(Protocol):
     @property
     def together(self) -> bool: ...  # noqa: D102
 
-    def on(self, machine: Machine) -> Step:
+    def on(self, machine: Machine) -> StepOnMachine:
         """Return the step on a machine; ValueError where it has no such precision or link."""
 
     def smaller(self) -> Iterator[tuple[str, "Demand"]]:

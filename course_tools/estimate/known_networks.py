@@ -17,7 +17,7 @@ from typing import Any
 from course_tools.estimate.checks import nearest, plain_name
 from course_tools.estimate.counting.work import OP_KINDS, UPDATE_BYTES, Sums, Work
 from course_tools.estimate.job import Job
-from course_tools.estimate.memory.memory_model import Line, framework_bytes
+from course_tools.estimate.memory.memory_model import MemoryLine, framework_bytes
 
 COUNTED = Path(__file__).parent / "counted_networks.csv.gz"
 MEMORY = Path(__file__).parent / "counted_memory.csv.gz"
@@ -101,7 +101,7 @@ class CountedMemory:
     """
 
     batch: int
-    lines: tuple[Line, ...]
+    lines: tuple[MemoryLine, ...]
     trained: float
     optimizer: str = "adam"
     shards: int = 1
@@ -121,7 +121,9 @@ class CountedMemory:
     def under_ddp(self) -> "CountedMemory":
         """Return the memory under DistributedDataParallel, which keeps gradients a second time."""
         copied = 4 * self.trained
-        return replace(self, lines=tuple(Line(held + copied, more) for held, more in self.lines))
+        return replace(
+            self, lines=tuple(MemoryLine(held + copied, more) for held, more in self.lines)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `Memory.to_dict` does."""
@@ -187,7 +189,7 @@ def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, Coun
         sentence = f"counted with images of {side} x {side}, and scaled to {height} x {width}"
         work = replace(work, assumed=(*work.assumed, f"{name} was {sentence} by the pixels"))
     lines = tuple(
-        Line(held, scale * more)
+        MemoryLine(held, scale * more)
         for held, more in counted_memory().get((name, side, job.training), ())
     )
     return work, CountedMemory(batch, lines, network.trained)
@@ -239,7 +241,7 @@ def counted_name(name: str) -> str | None:
 
 
 @cache
-def counted_memory() -> Mapping[tuple[str, int, bool], list[Line]]:
+def counted_memory() -> Mapping[tuple[str, int, bool], list[MemoryLine]]:
     """Return the memory of networks in 16 bits: by name, side of the image, and training.
 
     Each has a few lines, of which the highest at a batch is what the tensors take. Training is with
@@ -250,7 +252,7 @@ def counted_memory() -> Mapping[tuple[str, int, bool], list[Line]]:
         lines = []
         for pair in row["lines"].split():
             held, per_sample = pair.split(":")
-            lines.append(Line(float(held), float(per_sample)))
+            lines.append(MemoryLine(float(held), float(per_sample)))
         known[row["model"], int(row["image"]), row["training"] == "1"] = lines
     return known
 

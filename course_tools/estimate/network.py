@@ -12,10 +12,9 @@ from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers, answer_all
 from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.counting.count_work import Counter
-from course_tools.estimate.counting.fake_step import Step as FakeStep
-from course_tools.estimate.counting.fake_step import tensors, unwrapped
+from course_tools.estimate.counting.fake_step import FakeStep, tensors, unwrapped
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.demand import Step
+from course_tools.estimate.demand import StepOnMachine
 from course_tools.estimate.job import Job, job_of
 from course_tools.estimate.known_networks import CountedMemory, counted_step
 from course_tools.estimate.machine import Machine, machines
@@ -186,7 +185,7 @@ class NetworkDemand:
         """Whether it is a training; else an inference."""
         return self.work.training
 
-    def on(self, machine: Machine) -> Step:
+    def on(self, machine: Machine) -> StepOnMachine:
         """Return the step on a machine; see `demand.Demand`."""
         chip, compiled, memory = machine.chip, self.job.compiled, self.memory
         work = replace(self.work, precision=chip.at(self.job.precision))
@@ -206,7 +205,7 @@ class NetworkDemand:
             seconds = together.steps_s[0]
             memory = memory if sharded else memory.under_ddp()
         needed = memory.needed_bytes
-        return Step(
+        return StepOnMachine(
             precision=work.precision,
             seconds=seconds,
             evidence=error_factor(

@@ -19,7 +19,7 @@ which tensor was left behind and the line that made it. No time in a rehearsal i
     rehearsal.report              a Report: frozen, with a readable repr, to_dict() and HTML
         .operations, .on_gpu      how many operations ran, and how many of them on the GPU
         .steps                    calls of an optimizer's step
-        .copies                   a Line each: what, count, size_bytes, and the line of the program
+        .copies                   an Occurrence each: what, count, size_bytes, line of the program
         .waits, .on_cpu           the same for waits of the host, and work left on the CPU
         .peak_bytes, .peak_by     tensors' memory at its peak, per GPU and by the line that made it
         .remarks                  what will fail or surprise on a real GPU, in sentences
@@ -38,6 +38,6 @@ The modules, each of which uses only those below it:
 """
 
 from course_tools.rehearsal.rehearse import Rehearsal, rehearse
-from course_tools.rehearsal.report import Line, Report
+from course_tools.rehearsal.report import Occurrence, Report
 
-__all__ = ["Line", "Rehearsal", "Report", "rehearse"]
+__all__ = ["Occurrence", "Rehearsal", "Report", "rehearse"]

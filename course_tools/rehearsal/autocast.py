@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.library import _scoped_library
 
 from course_tools.rehearsal.names import Name
-from course_tools.rehearsal.where import World, place_of
+from course_tools.rehearsal.placement import World, place_of
 
 KEY = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]
 WITHOUT_AUTOCAST = torch._C.DispatchKeySet(KEY)

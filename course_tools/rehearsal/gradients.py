@@ -10,8 +10,8 @@ from torch.autograd.function import BackwardCFunction
 
 from course_tools.rehearsal.names import Name
 from course_tools.rehearsal.operations import fail
+from course_tools.rehearsal.placement import World, move, place_of, put
 from course_tools.rehearsal.rules import type_name
-from course_tools.rehearsal.where import World, move, place_of, put
 
 
 def names(running: World) -> Iterator[Name]:

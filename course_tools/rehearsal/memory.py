@@ -11,7 +11,7 @@ GIB = 1024**3
 
 
 @dataclass
-class Card:
+class SimulatedGpu:
     """One simulated GPU and the bytes of the tensors on it."""
 
     kind: str  #: "cuda", "mps" or "xpu"
@@ -49,7 +49,7 @@ class Card:
             raise kind(out_of_memory(self, size))
 
 
-def out_of_memory(card: Card, asked: int) -> str:
+def out_of_memory(card: SimulatedGpu, asked: int) -> str:
     """Return PyTorch's message for memory that is full; each kind of GPU has its own."""
     live, total = card.live, card.total
     if card.kind == "mps":

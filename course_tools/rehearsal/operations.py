@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_tools.rehearsal import rules
 from course_tools.rehearsal.lines import describe, frame_at, name_of, spot
-from course_tools.rehearsal.where import (
+from course_tools.rehearsal.placement import (
     CPU,
     NO_FLOAT64,
     RESCUED,

@@ -22,7 +22,7 @@ from torch.utils import _python_dispatch
 from course_tools.rehearsal.lines import describe, frame_at, spot
 from course_tools.rehearsal.names import MISSING, Name, everywhere, replaced
 from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.where import State, World, fake_mode, place_of, put
+from course_tools.rehearsal.placement import State, World, fake_mode, place_of, put
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}

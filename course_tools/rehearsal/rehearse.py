@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from course_tools.rehearsal import autocast, cards, gradients, processes, tensors
-from course_tools.rehearsal.memory import GIB, Card
+from course_tools.rehearsal import autocast, gpu_modules, gradients, processes, tensors
+from course_tools.rehearsal.memory import GIB, SimulatedGpu
 from course_tools.rehearsal.names import replaced
 from course_tools.rehearsal.operations import Watch
 from course_tools.rehearsal.others import explain
+from course_tools.rehearsal.placement import State, World
 from course_tools.rehearsal.report import Report, report_of
-from course_tools.rehearsal.where import State, World
 
 KINDS = ("cuda", "mps", "xpu")
 USUAL_CAPABILITY = (8, 0)
@@ -105,7 +105,7 @@ def _run(world: World) -> Iterator[Rehearsal]:
         stack.callback(setattr, State, "world", None)
         hook = register_optimizer_step_post_hook(count_step)
         stack.callback(hook.remove)
-        for module in (tensors, gradients, cards, processes, autocast):
+        for module in (tensors, gradients, gpu_modules, processes, autocast):
             world.before += stack.enter_context(replaced(module.names(world)))
         stack.enter_context(autocast.kernels(world))
         stack.enter_context(Watch(world))
@@ -144,7 +144,7 @@ def make_world(
     if len(pair) != 2 or not all(isinstance(each, int) for each in pair) or pair < (3, 0):
         raise ValueError(f"capability={capability!r}: give two whole numbers, (7, 5) for a T4")
     size = USUAL_BYTES if memory is None else size_bytes(memory)
-    found = [Card(kind, index, size, memory is not None) for index in range(gpus)]
+    found = [SimulatedGpu(kind, index, size, memory is not None) for index in range(gpus)]
     return World(kind, found, (pair[0], pair[1]))
 
 

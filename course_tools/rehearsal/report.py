@@ -8,7 +8,7 @@ from typing import Any
 from course_tools.rehearsal.lines import describe
 from course_tools.rehearsal.memory import size_text
 from course_tools.rehearsal.others import compiled_elsewhere
-from course_tools.rehearsal.where import World
+from course_tools.rehearsal.placement import World
 
 NOT_LOOKED_AT = (
     "speed: no time in a rehearsal is a GPU's",
@@ -22,7 +22,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Line:
+class Occurrence:
     """Something that happened on one line of the program, and how often."""
 
     what: str
@@ -40,11 +40,11 @@ class Report:
     operations: int
     on_gpu: int
     steps: int
-    copies: tuple[Line, ...]
-    waits: tuple[Line, ...]
-    on_cpu: tuple[Line, ...]
+    copies: tuple[Occurrence, ...]
+    waits: tuple[Occurrence, ...]
+    on_cpu: tuple[Occurrence, ...]
     peak_bytes: tuple[int, ...]
-    peak_by: tuple[Line, ...]
+    peak_by: tuple[Occurrence, ...]
     remarks: tuple[str, ...]
     not_looked_at: tuple[str, ...] = NOT_LOOKED_AT
 
@@ -75,7 +75,7 @@ class Report:
         lines.append("Not looked at: " + "; ".join(self.not_looked_at) + ".")
         return "\n".join(lines)
 
-    def _section(self, title: str, found: tuple[Line, ...]) -> list[str]:
+    def _section(self, title: str, found: tuple[Occurrence, ...]) -> list[str]:
         if not found:
             return [f"{title}: none"]
         count, size = sum(each.count for each in found), sum(each.size_bytes for each in found)
@@ -92,7 +92,7 @@ def _count(number: int, name: str) -> str:
     return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
-def _shown(line: Line, what: str) -> str:
+def _shown(line: Occurrence, what: str) -> str:
     size = f"{size_text(line.size_bytes)}, " if line.size_bytes else ""
     times = f"{line.count:,} x {what}, " if what else ""
     return f"  {times}{size}{line.where}"
@@ -101,7 +101,7 @@ def _shown(line: Line, what: str) -> str:
 def report_of(world: World) -> Report:
     """Return the report of a rehearsal so far."""
 
-    def lines(chosen: Iterable[str], sized: bool = True) -> tuple[Line, ...]:
+    def lines(chosen: Iterable[str], sized: bool = True) -> tuple[Occurrence, ...]:
         found: dict[tuple[str, str], list[int]] = {}
         for key, count in list(world.events.items()):
             what, place = key
@@ -109,14 +109,14 @@ def report_of(world: World) -> Report:
                 total = found.setdefault((what.removeprefix("wait: "), describe(place)), [0, 0])
                 total[0] += count
                 total[1] += world.sizes[key] if sized else 0
-        made = [Line(what, where, *total) for (what, where), total in found.items()]
+        made = [Occurrence(what, where, *total) for (what, where), total in found.items()]
         return tuple(sorted(made, key=lambda each: (-each.size_bytes, -each.count)))
 
     peaks: dict[str, int] = {}
     for card in world.cards:
         for place, size in card.at_peak.items():
             peaks[describe(place)] = peaks.get(describe(place), 0) + size
-    by = [Line("memory", where, 0, size) for where, size in peaks.items() if size]
+    by = [Occurrence("memory", where, 0, size) for where, size in peaks.items() if size]
     return Report(
         kind=world.kind,
         gpus=len(world.cards),

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.where import CPU, place_of, world
+from course_tools.rehearsal.placement import CPU, place_of, world
 
 #: these copy from anywhere to anywhere
 ANYWHERE = {

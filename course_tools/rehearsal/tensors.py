@@ -14,8 +14,7 @@ from torch.utils import _device
 from course_tools.rehearsal.lines import spot
 from course_tools.rehearsal.names import Name, everywhere
 from course_tools.rehearsal.operations import explained, fail
-from course_tools.rehearsal.rules import type_name
-from course_tools.rehearsal.where import (
+from course_tools.rehearsal.placement import (
     CPU,
     NO_FLOAT64,
     World,
@@ -29,6 +28,7 @@ from course_tools.rehearsal.where import (
     real_device,
     world,
 )
+from course_tools.rehearsal.rules import type_name
 
 TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "

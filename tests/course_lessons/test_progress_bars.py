@@ -1,5 +1,6 @@
 """The progress bar, in a terminal and in a notebook that a real kernel runs."""
 
+import ipywidgets
 import pytest
 from course_lessons.progress_bars import epoch_bar, open_bar
 from one_cell import VIEW, run_cell
@@ -20,6 +21,8 @@ def test_a_notebook_shows_a_widget_that_moves_to_its_end_and_saves_words():
     data, widgets = run_cell(IMPORT + "with open_bar(1, 'epoch') as bar:\n    bar.update(1)")
     assert data["text/plain"] == "[progress bar: 1 epoch]"
     assert data.keys() == {VIEW, "text/plain"}
+    name = {"model_id": data[VIEW]["model_id"]}
+    assert data[VIEW] == ipywidgets.HTML()._repr_mimebundle_()[VIEW] | name
     box = widgets[data[VIEW]["model_id"]]
     _, progress, right = (widgets[name.removeprefix("IPY_MODEL_")] for name in box["children"])
     assert (progress["value"], progress["max"], progress["bar_style"]) == (1, 1, "success")

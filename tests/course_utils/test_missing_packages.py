@@ -35,17 +35,25 @@ def test_what_a_tool_lacks_is_named_with_the_command_that_installs_it(code, pack
 
 
 @pytest.mark.parametrize(
-    ("required", "package"),
+    ("module", "required", "package"),
     [
-        (["torch>=2.6", 'parso>=0.8.3; extra == "all"'], "parso>=0.8.3"),
-        (["torch>=2.6"], "parso"),
-        (None, "parso"),
-        (PackageNotFoundError("accelerator-course"), "parso"),
+        ("parso", ["torch>=2.6", 'parso>=0.8.3; extra == "all"'], "parso>=0.8.3"),
+        ("parso", ["torch>=2.6"], "parso"),
+        ("parso", None, "parso"),
+        ("parso", PackageNotFoundError("accelerator-course"), "parso"),
+        ("torch", ["torch-xla==2.9.0", "torch>=2.6"], "torch>=2.6"),
+        (
+            "pytorch_lightning",
+            ["lightning>=2.6", "PyTorch-Lightning>=2.6"],
+            "PyTorch-Lightning>=2.6",
+        ),
+        ("PIL", ["pillow-simd", "pillow>=10"], "pillow>=10"),
+        ("accelerator_course", ["accelerator-course[darts]==1"], "accelerator-course[darts]==1"),
     ],
 )
-def test_the_command_asks_for_a_version_that_fits(monkeypatch, required, package):
+def test_the_command_asks_for_a_version_that_fits(monkeypatch, module, required, package):
     monkeypatch.setattr(missing_packages, "requires", Mock(side_effect=[required]))
-    assert missing_packages.install_command("parso") == f'pip install "{package}"'
+    assert missing_packages.install_command(module) == f'pip install "{package}"'
 
 
 @pytest.mark.process

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -140,6 +141,29 @@ def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path,
     install.make_environment(home, ["uv"])
     assert (home / "uv" / "its own").exists()
     subprocess.run([install.python_in(home), "-m", "pip", "--version"], check=True)
+
+
+@pytest.mark.parametrize(("left", "written"), [(7.5e9, "2.5"), (11e9, "0.0")])
+def test_a_long_installation_says_now_and_then_what_it_has_written(
+    tmp_path, monkeypatch, capsys, left, written
+):
+    """Another program may free more than this one writes."""
+    free, clock, answers = iter([10e9, left]), iter([60.0, 150.0]), ["wait", 0]
+
+    class Process:
+        def __init__(self, words):
+            assert words == ["pip", str(tmp_path)]
+
+        def wait(self, seconds):
+            if answers.pop(0) == "wait":
+                raise subprocess.TimeoutExpired("pip", seconds)
+            return 0
+
+    monkeypatch.setattr(install.shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
+    monkeypatch.setattr(install.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(install.subprocess, "Popen", Process)
+    assert install.run_long(tmp_path, "pip", tmp_path)
+    assert capsys.readouterr().out == f"... {written} GB so far, 1.5 minutes\n"
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", "pyvenv.cfg"])

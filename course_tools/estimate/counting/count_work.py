@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import flop_registry
 
 from course_tools.estimate.chips import PRECISIONS
-from course_tools.estimate.counting.fake_step import Loss, Step, operands
+from course_tools.estimate.counting.fake_step import FakeStep, Loss, operands
 from course_tools.estimate.counting.gpu_kernels import OneCall
 from course_tools.estimate.counting.values import BOXES
 from course_tools.estimate.counting.work import UPDATE_BYTES, Op, Work, sums_by_kind
@@ -70,7 +70,7 @@ def count_work(
     """
     if precision not in PRECISIONS:
         raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
-    step = Step(model, inputs, batch, precision, training, loss, batch_dim)
+    step = FakeStep(model, inputs, batch, precision, training, loss, batch_dim)
     counter = Counter()
     step.run(counter.note)
     return counter.work(step)
@@ -83,7 +83,7 @@ class Counter:
         self.ops: list[Op] = []
 
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
-        """Count an operation; see `Step.run`."""
+        """Count an operation; see `FakeStep.run`."""
         if phase == "optimizer":
             return  # one kernel stands for it, see `update`
         if isinstance(func, OneCall):
@@ -92,7 +92,7 @@ class Counter:
         elif not (func.is_view or func.overloadpacket.__name__ in FREE):
             self.ops.append(_op(func.overloadpacket, given, out))
 
-    def work(self, step: Step, optimizer: str = "adam") -> Work:
+    def work(self, step: FakeStep, optimizer: str = "adam") -> Work:
         """Return what was counted of a step that has run, and the update of an optimizer."""
         parameters = list(step.model.parameters())
         ops, assumed = list(self.ops), list(step.assumed)

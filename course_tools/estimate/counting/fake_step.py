@@ -106,7 +106,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model.module if isinstance(model, copies) else model
 
 
-class Step(TorchDispatchMode):
+class FakeStep(TorchDispatchMode):
     """One step of a copy of a model, on fake tensors.
 
     Args:
@@ -198,7 +198,7 @@ class Step(TorchDispatchMode):
             twins: dict[int, Any] = {id(x): resized(x) for x in tensors(inputs)}
         return copy.deepcopy(inputs, twins)  # takes a twin as the copy that it has made already
 
-    def __enter__(self) -> "Step":
+    def __enter__(self) -> "FakeStep":
         self.fake.__enter__()
         super().__enter__()
         return self

@@ -49,7 +49,7 @@ from course_tools.estimate.answers import Answers, answer_all
 from course_tools.estimate.checks import check_positive
 from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.demand import Step
+from course_tools.estimate.demand import StepOnMachine
 from course_tools.estimate.language.finetuning_step import finetuning_step
 from course_tools.estimate.language.language_model import (
     LanguageModel,
@@ -178,7 +178,7 @@ class Tuning:
         """Arithmetic operations of a step."""
         return self.work.flops
 
-    def on(self, machine: Machine) -> Step:
+    def on(self, machine: Machine) -> StepOnMachine:
         """Return the step on a machine; see `demand.Demand`."""
         if machine.count > 1:
             raise ValueError(
@@ -194,7 +194,7 @@ class Tuning:
         tokens = self.batch * self.length
         low, high = parts.total_s / evidence.factor, parts.total_s * evidence.upper
         needed = self.memory.needed_bytes
-        return Step(
+        return StepOnMachine(
             precision=work.precision,
             seconds=parts.total_s,
             evidence=evidence,

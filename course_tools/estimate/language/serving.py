@@ -35,7 +35,7 @@ from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers, answer_all
 from course_tools.estimate.checks import check_positive
 from course_tools.estimate.chips import DEVICES, Chip
-from course_tools.estimate.demand import Step
+from course_tools.estimate.demand import StepOnMachine
 from course_tools.estimate.language.language_model import (
     LanguageModel,
     find_language_model,
@@ -150,7 +150,7 @@ class Serving:
             and (one["devices"] is None or chip.name in one["devices"])
         )
 
-    def on(self, machine: Machine) -> Step:
+    def on(self, machine: Machine) -> StepOnMachine:
         """Return a batch of requests, from the prompts to the ends of the answers, on a machine."""
         if machine.count > 1:
             raise ValueError(
@@ -165,7 +165,7 @@ class Serving:
         high = prompt_s * rates.prefill_factor + answer_s * rates.decode_factor
         needed, rate = self.memory.needed_bytes, rates.decode_tokens_per_s
         about, checked = known["about"], known["devices"] is not None
-        return Step(
+        return StepOnMachine(
             precision=f"{self.bits} bits",
             seconds=seconds,
             evidence=ErrorFactor(seconds / low, checked, (about,), high / seconds),

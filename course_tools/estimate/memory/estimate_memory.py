@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from course_tools.estimate.checks import check_positive
-from course_tools.estimate.counting.fake_step import HALF, WHOLE, Loss, Observer, Step
+from course_tools.estimate.counting.fake_step import HALF, WHOLE, FakeStep, Loss, Observer
 from course_tools.estimate.memory.memory_model import Moment
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.estimate.memory.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
@@ -76,7 +76,13 @@ def estimate_memory(
             f"unknown precision {precision!r}. Pass one of {', '.join(STEP_PRECISIONS)}."
         )
     make_step = partial(
-        Step, model, inputs, precision=precision, training=training, loss=loss, batch_dim=batch_dim
+        FakeStep,
+        model,
+        inputs,
+        precision=precision,
+        training=training,
+        loss=loss,
+        batch_dim=batch_dim,
     )
     _, found = follow_two_batches(make_step, batch, optimizer, keep_gradients=keep_gradients)
     return found if shards == 1 else sharded(found, model, shards)
@@ -84,13 +90,13 @@ def estimate_memory(
 
 @torch.inference_mode(False)
 def follow_two_batches(
-    make_step: Callable[..., Step],
+    make_step: Callable[..., FakeStep],
     batch: int | None,
     optimizer: str | Optimizer,
     *,
     keep_gradients: bool = False,
     also: Observer | None = None,
-) -> tuple[Step, Memory]:
+) -> tuple[FakeStep, Memory]:
     """Return a step that has run, and the memory of it at any batch.
 
     Args:

@@ -58,7 +58,7 @@ class Moment(NamedTuple):
         return held + self.gathered
 
 
-class Line(NamedTuple):
+class MemoryLine(NamedTuple):
     """The bytes at a moment as a straight line over the batch."""
 
     held: float  # at a batch of zero
@@ -69,9 +69,9 @@ class Line(NamedTuple):
         return self.held + self.per_sample * batch
 
 
-def highest_lines(lines: Iterable[Line]) -> list[Line]:
+def highest_lines(lines: Iterable[MemoryLine]) -> list[MemoryLine]:
     """Return the lines that are the highest at some batch of 1 or more, flattest first."""
-    kept: list[Line] = []
+    kept: list[MemoryLine] = []
     for line in sorted(lines, key=lambda line: (line.per_sample, line.held)):
         # a line that starts no higher at one sample and rises no faster is never the highest
         while kept and kept[-1].at(1) <= line.at(1):
@@ -83,7 +83,7 @@ def highest_lines(lines: Iterable[Line]) -> list[Line]:
     return kept
 
 
-def _meet(flat: Line, steep: Line) -> float:
+def _meet(flat: MemoryLine, steep: MemoryLine) -> float:
     """Return the batch from which on the steeper line is the higher."""
     return (flat.held - steep.held) / (steep.per_sample - flat.per_sample)
 
@@ -118,7 +118,7 @@ class Held:
         return f"Memory at the peak: {parts}."
 
 
-def largest_batch(lines: Sequence[Line], capacity: float) -> int:
+def largest_batch(lines: Sequence[MemoryLine], capacity: float) -> int:
     """Return the largest batch whose step fits a capacity in bytes, or 0 where not one sample does.
 
     Args:

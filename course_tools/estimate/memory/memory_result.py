@@ -8,7 +8,7 @@ from course_tools.estimate.checks import check_positive
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.memory.memory_model import (
     MEMORY_PARTS,
-    Line,
+    MemoryLine,
     Moment,
     capacity_bytes,
     fits,
@@ -124,7 +124,7 @@ class Memory:
         """
         return largest_batch(self.lines(), capacity_bytes(find_chip(chip)))
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[MemoryLine]:
         """Return the bytes over the batch: the straight lines that are the highest somewhere.
 
         Raises:
@@ -134,7 +134,7 @@ class Memory:
         lines = []
         for moment in self.moments:
             held = moment.total - moment.per_sample * self.batch
-            lines.append(Line(held, moment.per_sample))
+            lines.append(MemoryLine(held, moment.per_sample))
         return highest_lines(lines)
 
     @property
@@ -176,7 +176,7 @@ class Memory:
 
         Where only this batch could be followed, there is one line, which is right for this batch.
         """
-        lines = self.lines() if self.grows else [Line(self.tensors_bytes, 0)]
+        lines = self.lines() if self.grows else [MemoryLine(self.tensors_bytes, 0)]
         return {"batch": self.batch, "lines": [line._asdict() for line in lines]}
 
     def plot(self) -> "Picture":

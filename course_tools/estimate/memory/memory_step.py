@@ -7,7 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_tools.estimate.counting.fake_step import CannotCount, Observer, Step, operands, tensors
+from course_tools.estimate.counting.fake_step import (
+    CannotCount,
+    FakeStep,
+    Observer,
+    operands,
+    tensors,
+)
 from course_tools.estimate.memory.memory_model import MEMORY_PARTS, Moment
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
@@ -92,7 +98,7 @@ class Tracker:
 
 
 def follow(
-    step: Step,
+    step: FakeStep,
     make: Optimizer | None,
     keep_gradients: bool = False,
     also: Observer | None = None,
@@ -137,7 +143,7 @@ def _watch_gradients(model: nn.Module, tracker: Tracker, keep: bool) -> None:
         parameter.register_post_accumulate_grad_hook(ready)
 
 
-def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
+def _updated(step: FakeStep, make: Optimizer, tracker: Tracker) -> list[Moment]:
     """Return the moments of a step that has run, its update, and the optimizer's state in each."""
     trained = [parameter for parameter in step.model.parameters() if parameter.grad is not None]
     if not trained:  # a sparse table alone: its gradient is that of the rows that were looked up

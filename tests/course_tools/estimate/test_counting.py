@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.counting.fake_step import Step, _is_list_of_images
+from course_tools.estimate.counting.fake_step import FakeStep, _is_list_of_images
 from course_tools.estimate.counting.gpu_kernels import _experts
 from course_tools.estimate.time.error_factor import kind_of
 
@@ -180,7 +180,7 @@ def test_a_list_that_is_one_argument_has_its_batch_in_its_tensors():
             return self.layer(parts[0]).sum() + self.layer(parts[1]).sum()
 
     # an image without objects has no boxes, also in a larger batch
-    step = Step(Both(), ([torch.empty(3, 9, 8)], [torch.empty(0, 4)]), 2, "fp32", True)
+    step = FakeStep(Both(), ([torch.empty(3, 9, 8)], [torch.empty(0, 4)]), 2, "fp32", True)
     assert [x.shape for x in step.arguments[1]] == [(0, 4), (0, 4)]
     assert count_work(Both(), ([torch.empty(32, 5, 8), torch.empty(32, 9, 8)],)).batch == 32
 

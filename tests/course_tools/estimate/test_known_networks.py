@@ -11,7 +11,7 @@ from course_tools.estimate.known_networks import (
     counted_name,
     counted_names,
 )
-from course_tools.estimate.memory.memory_model import Line
+from course_tools.estimate.memory.memory_model import MemoryLine
 from course_tools.estimate.time.error_factor import kind_of
 
 TYPED = {
@@ -34,8 +34,8 @@ def test_a_network_is_found_by_what_people_type(typed):
 
 
 def test_ddp_keeps_the_gradients_of_a_counted_network_a_second_time():
-    alone = CountedMemory(batch=8, lines=(Line(100, 10), Line(0, 30)), trained=50)
-    assert alone.under_ddp().lines == (Line(300, 10), Line(200, 30))
+    alone = CountedMemory(batch=8, lines=(MemoryLine(100, 10), MemoryLine(0, 30)), trained=50)
+    assert alone.under_ddp().lines == (MemoryLine(300, 10), MemoryLine(200, 30))
 
 
 PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")

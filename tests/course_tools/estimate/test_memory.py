@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from course_tools.estimate import count_work, estimate_memory, find_chip
 from course_tools.estimate.memory.memory_model import (
-    Line,
+    MemoryLine,
     capacity_bytes,
     fits,
     highest_lines,
@@ -158,7 +158,7 @@ def test_a_few_lines_say_the_peak_at_every_batch():
 
 def test_lines_that_are_never_the_highest_are_left_out():
     def line(held, per_sample):
-        return Line(held, per_sample)
+        return MemoryLine(held, per_sample)
 
     flat, low, middle, steep = line(100, 0), line(90, 0), line(50, 20), line(0, 50)
     assert highest_lines([steep, middle, low, flat]) == [flat, steep]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from course_tools.estimate import count_work, estimate_memory
-from course_tools.estimate.counting.fake_step import Step, tensors
+from course_tools.estimate.counting.fake_step import FakeStep, tensors
 
 TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
 
@@ -45,7 +45,7 @@ def shapes_counted(layer, x):
             results.extend(tensors(self.layer(x)))
 
     results = []
-    Step(Seen(), x, None, "fp32", training=False, batch_dim=0).run(lambda *call: None)
+    FakeStep(Seen(), x, None, "fp32", training=False, batch_dim=0).run(lambda *call: None)
     return [result.shape for result in results]
 
 

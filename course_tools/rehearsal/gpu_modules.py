@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.lines import describe, spot
-from course_tools.rehearsal.memory import Card, size_text
+from course_tools.rehearsal.memory import SimulatedGpu, size_text
 from course_tools.rehearsal.names import Name, everywhere
+from course_tools.rehearsal.placement import World, mark_in, move, place_of, put
 from course_tools.rehearsal.rules import TYPES
-from course_tools.rehearsal.where import World, mark_in, move, place_of, put
 
 NAMES = {
     "cuda": "simulated GPU (not there)",
@@ -306,7 +306,7 @@ LEGACY: dict[str, Any] = {
 def memory_table(running: World) -> dict[str, Any]:
     """Return the functions that say how full a card is."""
 
-    def card(device: Any = None) -> Card:
+    def card(device: Any = None) -> SimulatedGpu:
         return running.cards[index_of(running, device)]
 
     def reset(device: Any = None) -> None:

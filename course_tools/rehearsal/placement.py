@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.lines import Spot, spot
-from course_tools.rehearsal.memory import Card
+from course_tools.rehearsal.memory import SimulatedGpu
 
 CPU = torch.device("cpu")
 FORKED = (
@@ -23,7 +23,7 @@ DeviceLike = torch.device | str | int
 class World:
     """What there is while a rehearsal runs: the cards, the current one, and what was seen."""
 
-    def __init__(self, kind: str, cards: list[Card], capability: tuple[int, int]) -> None:
+    def __init__(self, kind: str, cards: list[SimulatedGpu], capability: tuple[int, int]) -> None:
         self.kind = kind
         self.cards = cards
         self.capability = capability
@@ -115,7 +115,7 @@ class Mark:
     __slots__ = ("call", "card", "device", "pinned", "place", "size", "world")
 
     def __init__(self, world: World, device: torch.device, storage: Any, place: Spot) -> None:
-        self.card: Card | None = None
+        self.card: SimulatedGpu | None = None
         self.world = world
         self.device = device
         self.size = storage.nbytes()
