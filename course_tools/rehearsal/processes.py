@@ -261,7 +261,7 @@ def exchange(running: World) -> Iterator[Name]:
     def is_nccl_available() -> bool:
         return running.kind == "cuda"
 
-    functions = (init_process_group, new_group, get_backend, barrier, all_reduce)
-    functions += (is_nccl_available, _get_object_coll_device)
+    groups: list[Callable[..., Any]] = [init_process_group, new_group, get_backend, barrier]
+    functions = [*groups, all_reduce, is_nccl_available, _get_object_coll_device]
     named = {each.__name__: each for each in functions}
     yield from everywhere(c10d, named, "torch.distributed")
