@@ -258,10 +258,13 @@ def exchange(running: World) -> Iterator[Name]:
         tensor.div_(dist.get_world_size(group), rounding_mode="trunc")
         return done
 
-    def is_nccl_available() -> bool:
-        return running.kind == "cuda"
-
-    groups: list[Callable[..., Any]] = [init_process_group, new_group, get_backend, barrier]
-    functions = [*groups, all_reduce, is_nccl_available, _get_object_coll_device]
-    named = {each.__name__: each for each in functions}
+    named = {
+        "init_process_group": init_process_group,
+        "new_group": new_group,
+        "get_backend": get_backend,
+        "barrier": barrier,
+        "all_reduce": all_reduce,
+        "is_nccl_available": lambda: running.kind == "cuda",
+        "_get_object_coll_device": _get_object_coll_device,
+    }
     yield from everywhere(c10d, named, "torch.distributed")
