@@ -37,6 +37,7 @@ def test_the_callers_generator_is_left_as_it_was():
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
-    with seeded(0):
-        torch.rand(5)
+    with seeded(5):
+        drawn = torch.rand(3)
+    assert torch.equal(drawn, torch.rand(3, generator=torch.Generator().manual_seed(5)))
     assert torch.equal(torch.rand(1), expected)
