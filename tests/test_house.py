@@ -5,6 +5,8 @@ import functools
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 # from the ground floor up: a package imports itself and those before it
 HOMES = {"course_utils": ROOT, "course_tools": ROOT, "course_lessons": ROOT / "notebooks"}
@@ -172,6 +174,15 @@ def test_the_marks_of_processes_stand_on_tests_and_not_on_modules():
         assert not re.search(r"mark\.(process|slow)\b", "".join(marks)), path.name
 
 
+def test_no_thread_keeps_a_process_alive_but_the_one_that_is_there_for_that():
+    for name, text in KNOWN.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "threading.Thread":
+                options = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                keeps = name == "course_lessons.device_speed.busy_neighbours"
+                assert (options.get("daemon") == "True") != keeps, name
+
+
 # what is so without being asked for, of all that has two states
 ON = {"Job.training", "count_work.training", "estimate_memory.training", "_dropout.training"}
 ON |= {"estimate_finetuning.checkpointing", "finetuning_step.checkpointing", "advice.takes_own"}
@@ -192,9 +203,39 @@ def defaults(node: ast.AST) -> dict[str, ast.expr | None]:
     return {f"{node.name}.{arg.arg}": value for arg, value in pairs}
 
 
-def test_a_switch_is_off_where_nobody_asks_for_it():
+# and the amounts that a caller gets who names none: the documentation and the lessons state them
+AMOUNTS = {
+    **{"Request.epochs": 20, "Job.epochs": 1, "Job.samples": 50_000, "Job.shards": 1},
+    **{"estimate.count": 1, "machines.count": 1, "__init__.count": 1, "rehearse.gpus": 1},
+    **{"estimate_finetuning.samples": 10_000, "estimate_finetuning.epochs": 1},
+    **{"estimate_finetuning.batch": 1, "estimate_finetuning.rank": 16},
+    **{"estimate_finetuning.trained_bytes": 4, "estimate_finetuning.chunks": 1},
+    **{"estimate_serving.requests": 1000, "estimate_serving.bits": 16, "estimate_serving.batch": 1},
+    **{"estimate_serving.prompt": 512, "estimate_serving.generated": 256},
+    **{"estimate_memory.shards": 1, "CountedMemory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
+    **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
+    **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
+    **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},
+    **{"measure.max_s": 1.0, "copy_rate.max_s": 0.1, "Reading.cpu_share": 1.0},
+    **{"find_bottleneck.steps": 20, "find_bottleneck.max_s": 30.0, "LoopRecord.exposed": 1.0},
+    **{"_dropout.p": 0.5, "_embedding.norm_type": 2.0},  # as PyTorch has them
+    **{"picture.colors": 64, "label_text.most": 36, "__init__.line": 1, "spot.depth": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def given():
+    """The value that each argument and field of the packages has where nobody gives one."""
     sources = [text for name, text in modules().items() if floor(name) < 2]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     found = {name: value for node in nodes for name, value in defaults(node).items()}
-    on = {name for name, value in found.items() if getattr(value, "value", None) is True}
-    assert on == ON
+    return {name: getattr(value, "value", None) for name, value in found.items()}
+
+
+def test_a_switch_is_off_where_nobody_asks_for_it(given):
+    assert {name for name, value in given.items() if value is True} == ON
+
+
+def test_an_amount_that_nobody_names_is_the_documented_one(given):
+    amounts = {name: value for name, value in given.items() if type(value) in (int, float)}
+    assert {name: value for name, value in amounts.items() if value} == AMOUNTS

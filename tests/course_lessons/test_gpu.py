@@ -2,10 +2,16 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
+from course_lessons.gpu import exercises, own_step
 from course_lessons.gpu.own_step import EstimatedStep, StepTimes, fast_half, time_step
+from course_lessons.gpu.some_gpu import show_error, some_gpu
 from torch import nn
 
 from course_tools.estimate.network import estimate
+from course_tools.rehearsal import rehearse
+from course_utils.devices import Device
+from course_utils.timing import Timing
 
 
 def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():
@@ -21,7 +27,8 @@ def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():
     ("gpu_s", "verdict"),
     [
         (0.01, "X, 32 bits is 10.0 times as fast as the CPU: move"),
-        (0.08, "hardly worth it"),
+        (0.1 / 1.51, "X, 32 bits is 1.5 times as fast as the CPU: move"),
+        (0.1 / 1.49, "hardly worth it"),
         (0.2, "The CPU is faster, 2.0 times"),
     ],
 )
@@ -54,6 +61,9 @@ def test_without_a_gpu_the_verdict_is_an_estimate_for_the_free_card_with_its_int
     assert "50 to 100" in repr(times) and "e+" not in repr(times)
     small = StepTimes({"CPU, 32 bits": 0.004}, (whole,))
     assert "0.4 to 1 times as fast as this CPU, so it may hardly be worth it" in small.verdict
+    for cpu_s, doubtful in ((0.0149, True), (0.0151, False)):  # 1.49 and 1.51 times at least
+        found = StepTimes({"CPU, 32 bits": cpu_s}, (whole,)).verdict
+        assert ("hardly be worth it" in found) == doubtful
 
 
 def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
@@ -93,3 +103,81 @@ def test_a_model_that_cannot_be_counted_is_measured_without_an_estimate():
     found = time_step(Asks(3, 2), loader, nn.functional.cross_entropy, max_s=0.05)
     assert not found.estimates and found.seconds["CPU, 32 bits"] > 0
     assert "run this cell on one. No estimate: " in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "capability", "ways"),
+    [
+        ("cpu", (8, 0), {"CPU, 32 bits": torch.float32}),
+        ("mps", (8, 0), {"CPU, 32 bits": torch.float32, "X, 32 bits": torch.float32}),
+        (
+            "cuda",
+            (7, 5),
+            {"CPU, 32 bits": torch.float32, "X, 32 bits": torch.float32, "X, 16 bits": torch.half},
+        ),
+        (
+            "cuda",
+            (8, 0),
+            {
+                "CPU, 32 bits": torch.float32,
+                "X, 32 bits": torch.float32,
+                "X, 16 bits": torch.bfloat16,
+            },
+        ),
+    ],
+)
+def test_a_step_is_measured_in_16_bits_on_cuda_alone_and_scaled_in_float16_alone(
+    kind, capability, ways, monkeypatch
+):
+    here, seen, scaled = Device(kind, 0, "X"), [], []
+    cpu = Device("cpu", 0, "a cpu")
+    scaler = torch.amp.GradScaler
+
+    def time_once(step, *, device, max_s):
+        step()
+        return Timing(str(device), 1, 0.1, (0.1,) * 3, 1)
+
+    def scaler_of(device, enabled):
+        scaled.append(enabled)
+        return scaler(device, enabled=enabled)
+
+    monkeypatch.setattr(own_step, "pick_device", lambda name=None: cpu if name else here)
+    monkeypatch.setattr(own_step, "time_call", time_once)
+    monkeypatch.setattr(own_step, "_estimate", lambda *_: ())
+    monkeypatch.setattr(torch.amp, "GradScaler", scaler_of)
+    with rehearse("cuda" if kind == "cpu" else kind, capability=capability):
+        found = time_step(
+            nn.Linear(3, 2),
+            [(torch.ones(4, 3), torch.zeros(4, 2))],
+            lambda outputs, targets: seen.append(outputs.dtype) or outputs.float().sum(),
+        )
+    assert list(found.seconds) == list(ways) and seen == list(ways.values())
+    assert scaled == [dtype is torch.half for dtype in ways.values()]
+
+
+def test_the_gpu_of_the_cells_is_the_real_one_or_else_a_simulated_t4(monkeypatch):
+    with some_gpu() as device:  # a T4 has 16 GB and the compute capability 7.5
+        assert torch.ones(1, device=device).device.type == "cuda"
+        card = torch.cuda.get_device_properties(0)
+        assert (card.total_memory, card.major, card.minor) == (16 * 10**9, 7, 5)
+    here = torch.device("mps")
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: here)
+    with some_gpu() as device:
+        assert device is here and not torch.cuda.is_available()
+
+
+def test_an_error_is_shown_by_its_kind_and_its_last_line(capsys):
+    show_error(lambda: torch.ones(2) @ torch.ones(3))
+    show_error(lambda: None)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("RuntimeError: inconsistent tensor size") and second == "no error"
+
+
+@pytest.mark.parametrize("name", ["busy", "moves"])
+def test_an_exercise_simulates_a_gpu_also_beside_a_real_one(name, monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    one = getattr(exercises, name)
+    names = {"F": F, "nn": nn, "torch": torch}
+    exec(str(one.solution()), names)
+    verdict = one.check(names["my_epoch" if name == "busy" else "my_network"])
+    assert verdict.status == "right", verdict

@@ -56,18 +56,23 @@ def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
 
 
 @pytest.mark.parametrize(
-    ("system", "gpus", "ranks", "reason"),
+    ("system", "there", "ranks", "reason"),
     [
-        ("linux", 0, None, None),
-        ("linux", 1, None, BESIDE_A_GPU),
-        ("darwin", 0, None, "on a Mac no copy of this kernel can train."),
-        ("win32", 0, "on Windows no ranks start.", "on Windows no ranks start."),
+        ("linux", "", None, None),
+        ("linux", "cuda", None, BESIDE_A_GPU),
+        ("linux", "xpu", None, BESIDE_A_GPU),
+        ("linux", "xla", None, "where XLA has started, no copy of this kernel can train."),
+        ("darwin", "", None, "on a Mac no copy of this kernel can train."),
+        ("win32", "", "on Windows no ranks start.", "on Windows no ranks start."),
     ],
 )
-def test_copies_of_a_kernel_train_on_linux_without_a_gpu_alone(
-    system, gpus, ranks, reason, monkeypatch
+def test_copies_of_a_kernel_train_on_linux_without_a_gpu_or_xla_alone(
+    system, there, ranks, reason, monkeypatch
 ):
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setattr(needs, "NO_RANKS", ranks)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.setattr(needs, "started_xla", lambda: there == "xla")
+    for kind in ("cuda", "xpu"):
+        count = int(there == kind)
+        monkeypatch.setattr(f"torch.{kind}.device_count", lambda count=count: count)
     assert no_copies() == reason

@@ -189,6 +189,42 @@ def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(i
     assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("asked", "library", "rehearses", "tpus", "fine"),
+    [
+        ("CPU", "", True, 0, True),
+        ("TPU", "", False, 4, True),
+        ("TPU", "TPU_LIBRARY_PATH", False, 0, True),  # libtpu may see what we do not
+        ("TPU", "PTXLA_TPU_LIBRARY_PATH", False, 0, True),
+        ("TPU", "", False, 0, False),
+        ("GPU", "TPU_LIBRARY_PATH", False, 0, False),
+    ],
+)
+def test_a_device_of_pjrt_is_what_rehearses_or_a_tpu_that_somebody_sees(
+    monkeypatch, asked, library, rehearses, tpus, fine
+):
+    for name in ("TPU_LIBRARY_PATH", "PTXLA_TPU_LIBRARY_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PJRT_DEVICE", asked)
+    if library:
+        monkeypatch.setenv(library, "/usr/lib/libtpu.so")
+    monkeypatch.setattr(xla, "can_rehearse", lambda: rehearses)
+    monkeypatch.setattr(xla, "xla_tpus", lambda: ["TPU v5e"] * tpus)
+    problem = xla._pjrt_problem()
+    assert problem is None if fine else f"PJRT_DEVICE is {asked!r}" in problem
+
+
+@pytest.mark.parametrize("chips", [["TPU v5e"], []])
+def test_only_a_machine_with_a_tpu_has_it_named_for_whatever_comes_later(monkeypatch, chips):
+    monkeypatch.setitem(sys.modules, "torch_xla", sys)
+    monkeypatch.setattr(xla, "tpu_chips", lambda: chips)
+    monkeypatch.setattr(xla, "load_libpython", lambda: None)
+    monkeypatch.setenv("PJRT_DEVICE", "")  # what it is now comes back after the test
+    monkeypatch.delenv("PJRT_DEVICE")
+    assert xla.import_torch_xla.__wrapped__() is sys
+    assert os.environ.get("PJRT_DEVICE") == ("TPU" if chips else None)
+
+
 def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
     assert in_xla(xla_problem) is None
 

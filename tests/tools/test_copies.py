@@ -105,7 +105,9 @@ def test_a_copy_that_was_not_changed_becomes_the_newer_lesson_and_says_so(tmp_pa
 
 
 def test_a_copy_under_a_lessons_old_number_goes_unless_it_was_changed(tmp_path):
-    hand_out({"04_tpu.ipynb": "one\n", "05_old.ipynb": "two\n", "06_gone.ipynb": "3\n"}, tmp_path)
+    before = {"04_tpu.ipynb": "one\n", "05_old.ipynb": "two\n", "06_gone.ipynb": "3\n"}
+    hand_out(before | {"07_away.ipynb": "4\n"}, tmp_path)
+    (tmp_path / "07_away.ipynb").unlink()  # by the learner
     (tmp_path / "05_old.ipynb").write_text("mine\n")
     said = hand_out({"05_tpu.ipynb": "one\n", "06_old.ipynb": "two\n"}, tmp_path)
     assert sorted(line.partition(":")[0] for line in said) == [

@@ -110,6 +110,7 @@ function readFields() {
   }
   readModel(next);
   for (const name of CHOICES) Object.assign(next, { [name]: at(name).value });
+  takeCountedTask(next);
   readAmount(next);
   readCards(next);
   shorten(next, question);
@@ -140,7 +141,8 @@ function readModel(next) {
   const listed = found.map((one) => one.name);
   if (!found[0]?.near) listed.sort((one, other) => often(one) - often(other));
   const names = typed ? listed : OFTEN;
-  if (!MODELS.has(typed)) offerChoices(names.filter((name) => name !== best).slice(0, MOST_CHOICES));
+  const first = best ? [best] : []; // Enter takes the first
+  if (!MODELS.has(typed)) offerChoices([...new Set([...first, ...names])].slice(0, MOST_CHOICES));
 }
 
 /** Offer models to choose, or the way to count one's own. @param {string[]} names */
@@ -181,6 +183,18 @@ function takeUsualJob(next) {
   const taken = names.filter((name) => next[name] === before[name] && before[name] !== now[name]);
   for (const name of taken) Object.assign(next, { [name]: now[name] });
   return taken.length > 0 || jobKind(question) !== jobKind(next);
+}
+
+/** The task that alone was counted of a network, or null. @param {string} name */
+function onlyTask(name) {
+  const counted = /** @type {Question["task"][]} */ (Object.keys(MODELS.get(name)?.steps ?? {}));
+  return counted.length === 1 ? counted[0] : null;
+}
+
+/** Ask what was counted of another network. @param {Question} next */
+function takeCountedTask(next) {
+  const only = onlyTask(next.model);
+  if (only && next.model !== question.model) next.task = at("task").value = only;
 }
 
 /** @param {Question} next */
@@ -231,8 +245,9 @@ function readOwnChip(next) {
     next.chip = null;
     return;
   }
-  const allowed = isName(name) && !CHIPS.has(name);
-  mark("chip-name", allowed ? "" : "Give it a name of its own, in letters and digits.");
+  const listed = CHIPS.has(name) ? `The ${name} is in the list under “More cards”: tick it there.` : "";
+  const allowed = isName(name) && !listed;
+  mark("chip-name", allowed ? "" : listed || "Give it a name of its own, in letters and digits.");
   const [peak, bandwidth, memory] = figures.map((id) => numberFrom(id, { least: 1e-3, most: 1e8 }));
   if (allowed && peak && bandwidth && memory) next.chip = { name, peak, bandwidth, memory };
 }
@@ -512,8 +527,13 @@ function load(address = location.hash.slice(1)) {
   const problem = problemOfTexts(question);
   if (problem) {
     read.problems.push(problem.problem);
-    question = { ...defaultQuestion("tuning"), model: question.model };
+    question = { ...defaultQuestion("tuning", known.usual(question.model)), model: question.model };
     shorten(question, defaultQuestion());
+  }
+  const only = onlyTask(question.model);
+  if (only && question.task !== only) {
+    read.problems.push(problemOf(question)?.problem ?? "");
+    question.task = only;
   }
   writeFields();
   readFields();

@@ -51,6 +51,7 @@ import { BITS, TUNINGS } from "./question.js";
  * @property {string} [note] what a sample is
  * @property {string} [source] what its counted sums were compared with
  * @property {boolean} [detects]
+ * @property {string} [why] the other task was not counted
  * @property {Partial<import("./question.js").UsualJob>} [usual] job, where it is not ImageNet's
  */
 
@@ -322,7 +323,10 @@ const PLAIN = { depthwise: 0, deepFlops: 0, unaligned: 0, volume: NO_VOLUME, att
  */
 function imageWork(question, model, batch) {
   const step = model.steps[question.task];
-  if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
+  if (!step) {
+    const counted = `Of this network only ${Object.keys(model.steps)[0]} was counted.`;
+    return { problem: model.why ? `${counted} ${model.why}.` : counted };
+  }
   const [counted, convFlops, convBytes, depthwise, attention, recurrent, flops, bytes, kernels,
     deepFlops, volumeFlops, volumeBytes, unaligned, ...rest] = numbersIn(step);
   const [parameters = 0, trained = 0] = rest;

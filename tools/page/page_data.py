@@ -17,6 +17,7 @@ from course_tools.estimate.time.step_time import fitted, numbers
 
 RANK = 16  # of LoRA's matrices
 OTHERS = Path(__file__).parent / "other_networks.json"  # of benchmarks/count_other_networks.py
+ENCODERS = {"tuning": "full", "batch": 16}  # the usual job: small models are trained whole
 
 
 def page_data() -> dict[str, Any]:
@@ -142,6 +143,8 @@ def _language_models() -> dict[str, dict[str, Any]]:
             "context": model.context,
         }
         models[name] = {"steps": {}, "shape": shape}
+        if model.encoder:
+            models[name]["usual"] = ENCODERS
     return models
 
 

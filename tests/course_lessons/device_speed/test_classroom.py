@@ -31,6 +31,14 @@ def test_a_class_of_thirty_is_merged(folder):
     assert f"cpu, 1 thread (median): {middle:.3g} at 16" in merged.plot().alt
 
 
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "one result"), (2, "2 results and their medians")]
+)
+def test_the_title_says_how_many_results_there_are(folder, count, words):
+    alt = classroom.merge(sorted(folder.glob("*.json"))[:count]).plot().alt
+    assert alt.startswith(f"CNN step: {words}")
+
+
 def test_a_copy_under_another_name_is_named(folder):
     result(0.01, date="another day").save(folder / "zoe.json")
     left_out = classroom.merge(folder.glob("*.json")).left_out

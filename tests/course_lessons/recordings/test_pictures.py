@@ -26,3 +26,24 @@ def test_the_recorded_memory_of_resnet50_agrees_with_its_parameters_and_its_laye
     totals = [sum(parts) for parts in zip(*gigabytes.values(), strict=True)]
     assert max(totals) == pytest.approx(3.083, abs=0.001)
     assert max(gigabytes["gradients"]) == pytest.approx(25_557_032 * 4 / 1e9, rel=0.1)
+
+
+def test_each_kind_of_memory_is_named_beside_its_colour_in_the_order_of_the_stack(drawn):
+    pictures.draw_memory()
+    times_ms, gigabytes = pictures.memory_over_time()
+    legend = drawn[0].get_legend()
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["other", "activations", "gradients", "optimizer", "parameters"]
+    at_peak = max(zip(*gigabytes.values(), strict=True), key=sum)
+    most = dict(zip(gigabytes, at_peak, strict=True))["activations"]
+    title = f"At the peak, {most:.1f} of 3.1 GB are activations"  # see the test above
+    assert drawn[0].get_title("left") == title
+    below = 0.0
+    for kind, shade, area in zip(
+        names[::-1], legend.get_patches()[::-1], drawn[0].collections, strict=True
+    ):
+        below += max(gigabytes[kind])
+        assert tuple(shade.get_facecolor()) == tuple(area.get_facecolor()[0])
+        corners = area.get_paths()[0].vertices
+        assert corners[:, 0].max() == max(times_ms) and corners[:, 1].max() <= below + 1e-9
+        assert corners[:, 1].max() >= max(gigabytes[kind])

@@ -2,6 +2,7 @@
 another network, data and loss in their marked places.
 """
 
+import ast
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -197,6 +199,43 @@ def test_a_script_has_three_marked_places_for_ones_own_work(name):
     text = (FOLDER / name).read_text(encoding="utf-8")
     places = re.findall(r"^# YOUR (\w+).*?, (\d) of 3", text, re.M)
     assert places == [("NETWORK", "1"), ("DATA", "2"), ("LOSS", "3")]
+
+
+# what is a script's own: a share of the state, and how XLA saves and moves
+OWN = {("train_fsdp.py", "find_checkpoint")}
+OWN |= {("train_xla.py", "save_checkpoint"), ("train_xla.py", "move")}
+
+
+def test_a_function_is_the_same_text_in_every_script_that_has_it():
+    texts, own = {}, {}
+    for script in SCRIPTS:
+        source = (FOLDER / script).read_text(encoding="utf-8")
+        for node in ast.parse(source).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name != "main":
+                text = ast.get_source_segment(source, node)
+                if (script, node.name) in OWN:
+                    own[node.name] = text
+                else:
+                    texts.setdefault(node.name, set()).add(text)
+    assert not [name for name, found in texts.items() if len(found) > 1]
+    (find,), (save,) = texts["find_checkpoint"], texts["save_checkpoint"]
+    assert own["save_checkpoint"] == save.replace("torch.save(", "xm.save(")
+    at = find.index("            optimizer = parts")
+    assert own["find_checkpoint"] == find[:at] + find[find.index("            return state") :]
+
+
+@pytest.mark.parametrize("batch", [tuple, list])
+def test_every_tensor_of_a_batch_is_moved_and_all_else_stays(batch):
+    class Pair(NamedTuple):
+        one: torch.Tensor
+        other: str
+
+    move = runpy.run_path(str(FOLDER / "train_gpu.py"))["move"]
+    ones = torch.ones(2)
+    moved = move(batch([{"a": [ones], "b": None}, Pair(ones, "text")]), "meta")
+    assert type(moved) is batch and type(moved[1]) is Pair and moved[1].other == "text"
+    assert moved[0].keys() == {"a", "b"} and moved[0]["b"] is None
+    assert moved[0]["a"][0].is_meta and moved[1].one.is_meta
 
 
 def test_a_script_that_does_not_exist_is_an_error_that_names_those_that_do():
@@ -516,7 +555,10 @@ def test_layers_that_share_weights_and_lists_in_lists_are_sharded_once(monkeypat
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.embed, self.head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9, bias=False)
+            self.embed, self.head = (
+                torch.nn.Embedding(9, 4),
+                torch.nn.Linear(4, 9),
+            )  # its bias is its own
             self.head.weight = self.embed.weight
             self.scale = torch.nn.ParameterList([torch.ones(4)])
             normal = torch.nn.BatchNorm1d(4)

@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -367,6 +368,72 @@ def test_the_device_can_be_named_and_is_said_first(script, tmp_path, monkeypatch
     assert asked == [torch.device("cuda:1")]
     with pytest.raises(SystemExit, match="choose from"):
         run_here(tmp_path, script, "--device", "cuda:2")
+
+
+@pytest.mark.parametrize(("devices", "batch"), [(1, 18), (4, 16), (5, 15)])
+def test_on_xla_each_batch_is_shared_out_and_one_program(tmp_path, monkeypatch, devices, batch):
+    """With the CPU, and notes of what XLA is asked for, in the place of XLA."""
+    asked, shares = [], []
+
+    def note(name, answer=None):
+        return lambda *_: asked.append(name) or answer
+
+    mesh = SimpleNamespace(size=lambda: devices)
+    names = {
+        "torch_xla": {"device": lambda: torch.device("cpu"), "sync": note("sync")},
+        "torch_xla.core": {},
+        "torch_xla.core.xla_model": {"save": torch.save},
+        "torch_xla.runtime": {
+            "device_type": lambda: "TPU",
+            "use_spmd": note("spmd"),
+            "initialize_cache": note("cache"),
+            "global_runtime_device_count": note("count", devices),
+        },
+        "torch_xla.distributed": {},
+        "torch_xla.distributed.spmd": {
+            "get_1d_mesh": lambda name: asked.append(name) or mesh,
+            "mark_sharding": lambda batch, _, axes: shares.append((tuple(batch.shape), axes)),
+        },
+    }
+    names["torch_xla"]["manual_seed"] = note("seed")
+    for name, content in names.items():
+        module = ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+        if "." in name:
+            setattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2], module)
+
+    def epochs(printed):
+        return re.sub(r" \d+\.\d s", "", printed[printed.index("epoch 1 ") :])
+
+    printed = run_here(tmp_path, "train_xla.py", "--epochs", 2, "--bits", 32)
+    plain = run_here(tmp_path, "train_cpu.py", "--epochs", 2, "--batch", batch)
+    assert epochs(printed) == epochs(plain).partition("the previous")[0]
+    assert asked[:4] == ["cache", "spmd", "count", "data"]
+    assert asked[4:] == ["seed", "sync", "sync", "sync"] * 2  # two steps and one to validate
+    image, label = ("data", None, None, None), ("data",)
+    wanted = [((batch, 3, 32, 32), image), ((batch,), label)] * 2
+    wanted += [((4, 3, 32, 32), image), ((4,), label)] if 4 % devices == 0 else []
+    assert shares == wanted * 2
+    assert epochs(run_here(tmp_path, "train_xla.py", "--epochs", 2, "--bits", 16))
+
+
+@pytest.mark.parametrize("script", ["train_cpu.py", "train_fsdp.py", "train_lightning.py"])
+def test_a_checkpoint_that_cannot_be_opened_is_found_before_the_first_epoch(
+    script, tmp_path, monkeypatch
+):
+    (tmp_path / "last.ckpt").touch()
+    really = open
+
+    def refuse(path, mode="r", *more, **how):
+        if mode == "r+b":
+            raise PermissionError(13, "Permission denied", path)
+        return really(path, mode, *more, **how)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .*denied"):
+        run_here(tmp_path, script)
+    assert os.listdir(tmp_path) == ["last.ckpt"]
 
 
 def test_the_reducer_of_ddp_goes_before_its_process_group(tmp_path, monkeypatch):

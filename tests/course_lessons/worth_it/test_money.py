@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from course_lessons.worth_it.money import draw_money
+from course_lessons.worth_it.money import _round_numbers, draw_money
 from torch import empty, nn
 
 from course_tools.estimate import Chip, estimate
@@ -26,8 +26,8 @@ def axes_of(found, drawn):
     ("asked", "title"),
     [
         ({}, "Cheapest: {}"),
-        ({"deadline_hours": 1e9}, "Cheapest in time at its slow end: {}"),
-        ({"deadline_hours": 1e9, "count": 16}, "Cheapest in time: {}"),
+        ({"deadline_hours": 1e9}, "Cheapest likely to be in time: {}"),
+        ({"deadline_hours": 1e9, "count": 1024}, "Cheapest in time: {}"),
         ({"deadline_hours": 500}, "May be in time: {}"),
         ({"deadline_hours": 1}, "None is in time; the fastest: {}"),
         ({"samples": 1000}, "A small job: try your own CPU first"),
@@ -62,12 +62,47 @@ def test_a_marker_is_full_in_time_and_stands_at_its_money_and_its_hours(drawn):
     deadline = sorted(row.hours_interval[1] for row in found.rows)[1]
     axes = axes_of(ask(deadline_hours=deadline), drawn)
     markers = [line for line in axes.lines if line.get_marker() == "s"][len(found.free) :]
+    free = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "s"]
+    assert len(found.free) == 2 and max(free[:2]) < min(row.cost_interval[0] for row in found.rows)
     hollow = [line.get_markerfacecolor() == "white" for line in markers]
     assert hollow == [row.hours_interval[1] > deadline for row in found.rows] and len(hollow) == 4
     for line, row in zip(markers, found.rows, strict=True):
         assert (line.get_xdata()[0], line.get_ydata()[0]) == (row.cost, row.hours)
     legend = [text.get_text() for text in axes.figure.legends[0].get_texts()]
     assert legend == ["in time", "may be late"]
+
+
+@pytest.mark.parametrize(
+    ("end", "factor", "note"),
+    # drawn up to ten times beyond all devices
+    [
+        (0, 1 / 9.9, "dotted: the deadline of "),
+        (0, 1 / 10.1, " is far below"),
+        (1, 9.9, "dotted: the deadline of "),
+        (1, 10.1, " is far above"),
+    ],
+)
+def test_a_deadline_is_drawn_unless_it_is_far_from_all_devices(end, factor, note, drawn):
+    found = ask()
+    rows = [*found.free, *found.rows]
+    ends = sorted(hours for row in rows for hours in row.hours_interval)
+    deadline = ends[-end] * factor
+    axes = axes_of(ask(deadline_hours=deadline), drawn)
+    dotted = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"]
+    assert note in axes.get_xlabel() and dotted == [deadline] * ("dotted" in note)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "numbers"),
+    [
+        (1, 100, [1, 2, 5, 10, 20, 50, 100]),
+        (0.03, 4, [0.05, 0.1, 0.2, 0.5, 1, 2]),
+        (1, 1000, [1, 10, 100, 1000]),  # with all between them there would be ten
+        (1, 1e30, [1, 1e4, 1e8, 1e12, 1e16, 1e20, 1e24, 1e28]),
+    ],
+)
+def test_ticks_are_at_most_eight_round_numbers(low, high, numbers):
+    assert _round_numbers(low, high) == pytest.approx(numbers)
 
 
 def test_devices_without_a_price_are_named_and_not_drawn(drawn):

@@ -106,8 +106,13 @@ def test_a_child_takes_its_own_children_along():
 @needs_linux
 @pytest.mark.parametrize(
     ("does", "cause"),
-    [("pass", "slow"), ("os.urandom(10**8)", "slow"), ("time.sleep(600)", "hangs")],
-)  # the second computes inside the system
+    [
+        ("pass", "slow"),
+        ("os.urandom(10**8)", "slow"),  # computes inside the system
+        ("time.sleep(600)", "hangs"),
+        ("sum(range(4_000_000)), time.sleep(600)", "hangs"),  # computed only at first
+    ],
+)
 def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, cause):
     outcome = python(f"import os, time\nwhile True: {does}", limit_s=3)
     found = find_cause("cpu", Evidence("computer", TORCH, {"cpu": outcome}))

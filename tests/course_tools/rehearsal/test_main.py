@@ -43,11 +43,12 @@ def test_a_script_runs_unchanged_and_the_report_follows(tmp_path):
 @pytest.mark.process
 def test_a_module_that_starts_itself_again_is_rehearsed_there_too(tmp_path):
     (tmp_path / "twice.py").write_text(
-        "import subprocess, sys, torch\nprint(torch.cuda.device_count(), flush=True)\n"
+        "import __main__, subprocess, sys, torch\n"
+        "print(__main__.__file__, torch.cuda.device_count(), flush=True)\n"
         "if len(sys.argv) == 1: subprocess.run([sys.executable, '-m', 'twice', 'again'])"
     )
     done = rehearsed(tmp_path, "--gpus", "2", "-m", "twice")
-    assert done.stdout == "2\n2\n"
+    assert done.stdout == f"{tmp_path / 'twice.py'} 2\n" * 2
 
 
 @pytest.mark.parametrize(

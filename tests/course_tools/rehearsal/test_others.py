@@ -119,6 +119,12 @@ def test_compiled_code_is_reported_if_it_was_linked_with_pytorch(tmp_path):
     assert not others.links_pytorch(str(plain))
 
 
+def test_a_library_is_named_with_its_folder_and_without_the_way_there(monkeypatch):
+    monkeypatch.setattr(others, "links_pytorch", lambda path: path.endswith("/libtorch.so"))
+    (sentence,) = others.compiled_elsewhere()
+    assert sentence.endswith("not looked at: lib/libtorch.so")
+
+
 @pytest.mark.slow
 @pytest.mark.process
 def test_a_c_extension_runs_on_the_cpu_and_is_named(tmp_path):

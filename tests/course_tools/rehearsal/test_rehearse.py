@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import gc
+import inspect
 import multiprocessing
 import os
 import subprocess
@@ -19,7 +20,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import flex_attention
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rehearse import size_bytes
+from course_tools.rehearsal.processes import Rehearsed, settings_of
+from course_tools.rehearsal.rehearse import make_world, size_bytes
 
 LEFT = "Expected all tensors to be on the same device"
 
@@ -148,6 +150,21 @@ def fail_gradient_of_a_function(device):
     Left.apply(torch.ones(3, device=device, requires_grad=True), None).sum().backward()
 
 
+class LeftLast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, dtype, more):
+        return rows * more
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None, torch.ones(3)
+
+
+def fail_last_gradient_of_a_function(device):
+    rows, more = (torch.ones(3, device=device, requires_grad=True) for _ in range(2))
+    LeftLast.apply(rows, None, more).sum().backward()
+
+
 def fail_first_gradient(device):
     rows = torch.ones(3, device=device, requires_grad=True)
     torch.autograd.grad(rows * 2, rows, grad_outputs=torch.ones(3))
@@ -246,6 +263,8 @@ REFUSED = {
     fail_half_weights: "Attempting to unscale FP16 gradients",
     fail_gradient_of_a_function: "Function LeftBackward returned an invalid gradient at index 0 - "
     "expected device cuda:0 but got cpu",
+    # PyTorch counts the tensors alone, as it does for a gradient of a wrong shape
+    fail_last_gradient_of_a_function: "Function LeftLastBackward returned .* at index 1 - ",
     fail_first_gradient: "invalid gradient at index 0 - expected device cuda:0 but got cpu",
     fail_hook: "hook '<lambda>' has changed the type of value",
     fail_hook_of_a_node: "hook '<lambda>' has changed the type of value",
@@ -511,6 +530,39 @@ def test_an_error_names_the_tensor_left_behind_and_the_line_that_made_it():
             torch.ones(3, device="cuda") + mask
     (note,) = caught.value.__notes__
     assert "`mask`" in note and "mask = torch.ones(3)" in note and ".to('cuda:0')" in note
+
+
+def test_a_view_or_a_change_inside_the_rehearsal_is_not_what_made_an_older_tensor():
+    older, more = torch.ones(4), torch.ones(4)
+    with rehearse():
+        for change in (lambda: older[:4], lambda: older.add_(more)):
+            rows = change()
+            with pytest.raises(RuntimeError) as caught:
+                torch.ones(4, device="cuda") + rows
+            assert "made before the rehearsal began" in caught.value.__notes__[0]
+
+
+def parameters_of(function):
+    function = getattr(function, "__func__", function)
+    try:
+        found = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C++
+        return {}
+    return {name: each.default for name, each in found.items() if each.default is not each.empty}
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_what_is_left_out_in_a_call_is_what_pytorch_takes_for_it(kind):
+    compared, others = 0, []
+    with rehearse(kind) as rehearsal:
+        for owner, name, before in rehearsal._world.before:
+            of_torch, ours = parameters_of(before), parameters_of(vars(owner)[name])
+            for each in of_torch.keys() & ours.keys() - {"buffer_size"}:  # nothing is gathered here
+                compared += 1
+                # a device of this kind without a number is the current one, as is None
+                if ours[each] != (None if of_torch[each] == kind else of_torch[each]):
+                    others.append((owner, name, each, ours[each]))
+    assert others == [] and compared > 50
 
 
 def every_name():
@@ -817,6 +869,18 @@ def test_a_process_that_starts_anew_believes_in_the_gpu_too():
         process.start()
         process.join()
     assert process.exitcode == 0  # without a GPU it is 1
+
+
+@pytest.mark.parametrize(
+    ("tells", "device", "told"),
+    [(True, "cuda", True), (True, "cpu", False), (False, "cuda", False)],
+)
+def test_another_process_reports_what_it_did_on_a_gpu_if_the_first_one_does(
+    tells, device, told, capsys
+):
+    settings = settings_of(make_world("cuda", 1, None, (8, 0))) | {"tells": tells}
+    Rehearsed(lambda: torch.ones(2, device=device) + 1, rehearse, settings)()
+    assert ("rehearsal, MainProcess: " in capsys.readouterr().err) == told
 
 
 def test_two_gpus_are_two_devices():

@@ -11,7 +11,7 @@ import torch
 from every_operation import Tried, call, moved, operations, try_operation
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rules import NO_KERNEL, on_gpu
+from course_tools.rehearsal.rules import NO_KERNEL, on_gpu, rule_of
 
 #: differences from FakeTensorMode, and from the CPU's values, with the reason
 REASONS = {
@@ -139,3 +139,19 @@ def test_operations_without_a_kernel_of_cuda_are_so_for_pytorchs_dispatcher():
     ]
     assert "aten::histogram.bin_ct" in named and "quantized::linear_dynamic" in named
     assert [each for each in named if has(each, "CUDA")] == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "makes"),
+    [
+        ("ones.default", True),
+        ("arange.start", True),
+        ("rand.default", True),
+        ("clone.default", False),
+        ("add.Tensor", False),
+        ("zeros_like.default", False),
+    ],
+)
+def test_an_operation_without_a_tensor_among_its_arguments_makes_one(operation, makes):
+    name, _, overload = operation.partition(".")
+    assert rule_of(getattr(getattr(torch.ops.aten, name), overload)).makes is makes

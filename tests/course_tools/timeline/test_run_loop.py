@@ -4,6 +4,7 @@ import multiprocessing
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch.utils.data import DataLoader
 
 from course_tools.timeline import run_loop
 from course_tools.timeline.bottleneck import find_bottleneck, judge
-from course_tools.timeline.loop_record import LoaderFacts
+from course_tools.timeline.loop_record import LoaderFacts, LoopRecord
 from course_tools.timeline.run_loop import facts_of, record_loop
 from course_utils.devices import Device, as_device
 
@@ -129,6 +130,33 @@ def test_no_step_begins_after_the_time_is_over_but_a_few_are_timed_anyway(max_s,
     clock = lambda: float(len(taken))  # noqa: E731, a step takes a second
     run_loop._time_steps(taken.append, batches, device, 8, max_s, clock, LoaderFacts())
     assert taken == [number % 3 for number in range(timed)]
+
+
+@pytest.mark.parametrize(("workers", "lead_in"), [(0, 3), (2, 7)])
+def test_steps_are_warm_before_they_are_timed_and_before_they_are_profiled(
+    workers, lead_in, monkeypatch
+):
+    taken = []
+    monkeypatch.setattr(run_loop, "facts_of", lambda loader: LoaderFacts(workers=workers))
+    record_loop(taken.append, [0], as_device("cpu"), steps=4, max_s=30.0)
+    assert len(taken) == lead_in + 4 + lead_in + 10
+
+
+@pytest.mark.parametrize(
+    ("asleep_s", "python_s", "lost_s"), [(1e-3, 2e-3, 4e-3), (3e-3, 2e-3, 3e-3), (9e-3, 9e-3, 0)]
+)
+def test_what_is_left_of_a_step_on_a_cpu_other_programs_took(
+    asleep_s, python_s, lost_s, monkeypatch
+):
+    timing = LoopRecord("cpu", "cpu", step_s=10e-3, fetch_s=1e-3)
+    monkeypatch.setattr(run_loop, "_time_steps", lambda *_: (timing, 4e-3, asleep_s))
+    monkeypatch.setattr(run_loop, "read_loop", lambda timing, _: replace(timing, python_s=python_s))
+    found = record_loop(torch.neg, [torch.ones(1)], as_device("cpu"), steps=1, max_s=1.0)
+    assert found.lost_s == pytest.approx(lost_s)
+
+
+def test_a_loader_waits_if_it_sleeps_for_more_than_half_of_its_time():
+    assert run_loop._sleeps(0.51, 0.49) and not run_loop._sleeps(0.49, 0.51)
 
 
 CELL = """

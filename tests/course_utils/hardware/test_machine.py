@@ -1,6 +1,7 @@
 """What is read from another machine's files."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from stand_ins import machine_with, needs_linux
@@ -35,6 +36,20 @@ def test_the_cpus_name_is_its_makers(root):
     assert machine.cpu_name() == "AMD EPYC 7B13"
     (root / "proc/cpuinfo").unlink()
     assert machine.cpu_name() not in ("", "AMD EPYC 7B13")
+
+
+def test_windows_is_asked_for_its_memory_as_its_documentation_says(monkeypatch):
+    """MEMORYSTATUSEX: its own length of 64 bytes, a percentage, and then all memory in bytes."""
+
+    def answer(pointer):
+        status = pointer._obj
+        assert bytes(status)[:4] == (64).to_bytes(4, "little")
+        status[1] = 16 * GIB
+
+    monkeypatch.delattr(os, "sysconf")
+    windll = SimpleNamespace(kernel32=SimpleNamespace(GlobalMemoryStatusEx=answer))
+    monkeypatch.setattr(machine.ctypes, "windll", windll, raising=False)
+    assert machine._physical_memory_bytes() == 16 * GIB
 
 
 # Where a limit of control groups stands, as the kernel's documentation of both versions says, with

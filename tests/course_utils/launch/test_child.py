@@ -1,6 +1,9 @@
 """The decisions of a training: its devices, and what a training has to return."""
 
+import json
 import os
+import signal
+import time
 
 import pytest
 import torch
@@ -121,6 +124,22 @@ def test_a_function_that_is_missing_is_refused(tmp_path):
         child.load_training(training(tmp_path, "0").replace(":make", ":other"))
 
 
+OWN_SEED = """
+import torch
+
+def make():
+    raise RuntimeError(torch.initial_seed())
+"""
+
+
+@pytest.mark.parametrize(("asked", "seeded"), [(7, 7), (0, 0), (None, 42)])
+def test_a_training_without_a_seed_has_always_the_same_one(tmp_path, asked, seeded):
+    path = tmp_path / f"seeded_{asked}.py"
+    path.write_text(OWN_SEED)
+    with pytest.raises(RuntimeError, match=f"^{seeded}$"):
+        child.fit(Request(f"{path}:make", seed=asked), "cpu", 1)
+
+
 @pytest.mark.parametrize("code", ["import sys; sys.exit(2)", "exit()"])
 def test_a_training_that_exits_has_failed_and_was_not_refused(tmp_path, monkeypatch, code):
     path = tmp_path / f"exits {len(code)}.py"
@@ -191,4 +210,32 @@ def test_the_end_of_the_launcher_is_the_end_of_the_whole_group(monkeypatch):
     monkeypatch.setattr(child.os, "read", lambda *_: b"")  # the launcher has gone
     monkeypatch.setattr(child, "end_group", ended.append)
     child.end_with_the_launcher()
+    assert ended == [os.getpgrp()]
+
+
+def test_a_rank_whose_starter_cannot_end_it_ends_the_group_five_seconds_later(monkeypatch):
+    done = []
+    monkeypatch.setattr(child, "LAUNCHER", 3, raising=False)
+    monkeypatch.setattr(child.os, "read", lambda *read: done.append(read))
+    monkeypatch.setattr(time, "sleep", done.append)
+    monkeypatch.setattr(child.os, "killpg", lambda *killed: done.append(killed))
+    child.end_a_stopped_training()
+    assert done == [(3, 1), 5, (os.getpgrp(), signal.SIGKILL)]
+
+
+def test_a_signal_to_the_starter_is_reported_once_and_ends_the_group(monkeypatch):
+    ended, (read, write) = [], os.pipe()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    monkeypatch.setattr(child, "end_group", ended.append)
+    try:
+        child.end_when_asked(signal.SIGTERM, write)
+        for number in handlers:
+            os.kill(os.getpid(), number)  # as `end_group` does to this process too
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(write)
+    with open(read, "rb") as report:
+        said = json.load(report)
+    assert "was ended by SIGTERM" in said["why"] and said["refused"] is False
     assert ended == [os.getpgrp()]

@@ -1,6 +1,7 @@
 """What a rank draws in each epoch, and what it says while it waits."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from course_utils.launch.epoch_report import EpochReport, say_when_waiting
 from course_utils.launch.request import Request
+from course_utils.launch.result import RunResult
 
 
 def drawn(rank, *, seed=1, epoch=0, resumed=False):
@@ -46,6 +48,33 @@ def test_a_rank_without_a_batch_writes_neither_a_checkpoint_nor_a_result(tmp_pat
     assert report.ended and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("zero", [True, False])
+def test_rank_zero_prints_each_epoch_and_writes_a_result_of_what_was_trained(
+    tmp_path, monkeypatch, capsys, zero
+):
+    request, saved = Request("json:loads", out=str(tmp_path), epochs=5), []
+    report = EpochReport(request, "cpu", 1)
+    report.load_state_dict({"losses": [0.5, 0.3]})
+    trainer = SimpleNamespace(current_epoch=2, global_rank=0, world_size=1, optimizers=[])
+    trainer.is_global_zero, trainer.save_checkpoint = zero, saved.append
+    trainer.callback_metrics = {"train_loss": torch.tensor(0.25)}
+    clock = iter([10.0, 12.5])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    report.on_train_start(trainer, None)
+    report.on_train_batch_start(trainer, None, None, 0)
+    report.on_train_epoch_end(trainer, None)
+    report.on_train_end(trainer, None)
+    assert saved == [request.checkpoint]  # by all ranks, as Lightning wants it
+    assert capsys.readouterr().out == ("epoch 3/5: train_loss 0.25\n" if zero else "")
+    assert request.result_file.exists() == zero
+    if zero:
+        expected = RunResult("json:loads", "ddp_spawn", "cpu", 1, [0.5, 0.3, 0.25], 2.5, "")
+        found = RunResult.load(request.result_file)
+        assert replace(found, checkpoint="") == expected
+        assert found.checkpoint == str(request.checkpoint)
+
+
 FEWER, NEVER = "rank 1 has begun 3 batches.*fewer batches", "rank 1 has begun 0 batches"
 
 
@@ -61,7 +90,8 @@ FEWER, NEVER = "rank 1 has begun 3 batches.*fewer batches", "rank 1 has begun 0 
 )
 def test_a_rank_that_waits_says_so_once_each_time_and_why(counts, words):
     """Of a rank that has begun so many batches, minute by minute."""
-    each, lines = iter(counts), []
-    say_when_waiting("rank 1", lambda: next(each), sleep=lambda _: None, say=lines.append)
+    each, lines, slept = iter(counts), [], []
+    say_when_waiting("rank 1", lambda: next(each), sleep=slept.append, say=lines.append)
+    assert slept == [60] * (len(counts) - 1)
     assert len(lines) == len(words) and all(map(re.search, words, lines))
     assert NEVER not in words or "fewer batches" not in lines[0]  # nor are the data to blame

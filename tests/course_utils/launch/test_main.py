@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 
 import pytest
 import torch
@@ -75,7 +76,13 @@ def test_the_examples_of_the_help_are_accepted_on_a_mac(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(BrokenPipeError(), 141), (RunError("rank 1"), 1), (LaunchError("no"), 2)]
+    ("error", "status"),
+    [
+        (BrokenPipeError(), 141),
+        (KeyboardInterrupt(), 130),
+        (RunError("rank 1"), 1),
+        (LaunchError("no"), 2),
+    ],
 )
 def test_each_kind_of_end_has_its_status_and_no_traceback(error, status, monkeypatch, capfd):
     def fail(*_):
@@ -85,3 +92,17 @@ def test_each_kind_of_end_has_its_status_and_no_traceback(error, status, monkeyp
     monkeypatch.setattr(os, "dup2", lambda *_: None)
     assert main(["--training", TRAINING]) == status
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_launch_that_is_asked_to_end_exits_as_a_shell_expects(monkeypatch):
+    def ask(**_):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("course_utils.launch.__main__.run_training", ask)
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            main(["--training", TRAINING])
+    finally:
+        signal.signal(signal.SIGTERM, before)

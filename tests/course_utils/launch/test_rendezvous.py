@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore, rendezvous
 
 from course_utils.launch.rendezvous import open_rendezvous
 
@@ -15,7 +15,16 @@ def test_the_port_is_taken_from_the_moment_it_is_known():
         pass
     store.set("said", "by one")
     other = TCPStore(variables["MASTER_ADDR"], port, is_master=False)
-    assert other.get("said") == b"by one"
+    assert other.get("said") == b"by one" and port >= 1024  # no port of the system
+
+
+def test_ranks_take_the_store_that_is_there(monkeypatch):
+    store, variables = open_rendezvous()
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found, rank, ranks = next(rendezvous("env://", 0, 2))  # rank 0 would open one of its own
+    found.set("said", "by rank 0")
+    assert (rank, ranks) == (0, 2) and store.num_keys() > 0
 
 
 def test_without_a_network_it_fails_at_once(monkeypatch):

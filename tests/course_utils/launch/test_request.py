@@ -1,5 +1,6 @@
 """What a request means."""
 
+import numpy
 import pytest
 
 from course_utils import LaunchError, run_training
@@ -24,6 +25,14 @@ def test_a_tilde_is_the_home_of_the_user(monkeypatch, tmp_path):
 def test_what_is_no_name_is_refused(arguments, words):
     with pytest.raises(LaunchError, match=words):
         run_training(**{"training": TRAINING} | arguments)
+
+
+def test_every_seed_that_numpy_takes_is_taken():
+    for seed in (0, 2**32 - 1):
+        numpy.random.RandomState(Request(TRAINING, seed=seed).seed)
+    for seed in (-1, 2**32):
+        with pytest.raises(LaunchError, match="seed must"):
+            Request(TRAINING, seed=seed)
 
 
 def test_every_strategy_of_ddp_that_lightning_advises_is_taken():

@@ -1,6 +1,7 @@
 """The file that a launch leaves."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,19 @@ RESULT = RunResult("a.py:f", "ddp", "cpu", 2, [0.5, float("nan")], 1.5, "runs/la
 def test_a_result_comes_back_as_it_was_saved(tmp_path):
     RESULT.save(tmp_path / "result.json")
     assert repr(RunResult.load(tmp_path / "result.json")) == repr(RESULT)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "losses", "words"),
+    [
+        (2, [0.5, 0.3, 0.25], ["2 ranks on cpu", "0.5 in epoch 1, 0.25 in epoch 3"]),
+        (1, [0.5], ["1 rank on cpu", "0.5 in epoch 1\n"]),
+        (1, [], ["1.5 s", "runs/last.ckpt"]),
+    ],
+)
+def test_a_result_shows_its_first_and_its_last_loss(ranks, losses, words):
+    shown = repr(replace(RESULT, ranks=ranks, losses=losses))
+    assert all(each in shown for each in words) and ("train_loss" in shown) == bool(losses)
 
 
 CHANGES = [{"losses": "no"}, {"losses": [[1]]}, {"train_s": None}, {"ranks": "2"}, {"more": 1}]
