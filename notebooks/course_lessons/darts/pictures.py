@@ -85,8 +85,9 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
             and the most that the network takes on the GPU.
         gpu: the name of the GPU.
     """
-    ranges = ["{} to {}".format(*map(times_text, gains(step))) for step in steps.values()]
-    title = label_text(f"{gpu}: {' and '.join(ranges)} times as fast", 45)
+    ranges = {name: "-".join(map(times_text, gains(step))) for name, step in steps.items()}
+    factors = [f"{ends}x at {name.removeprefix('batch ')}" for name, ends in ranges.items()]
+    title = label_text(f"{gpu}: {', '.join(factors)}", 45)
     axes = lecture_axes(title, "time per step, in % of this CPU's step")
     names, said = [], []
     for number, (name, step) in enumerate(steps.items()):

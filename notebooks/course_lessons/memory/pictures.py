@@ -192,7 +192,7 @@ def draw_cures(peaks_bytes: Mapping[str, int], times_s: Mapping[str, float]) -> 
     first = next(iter(peaks_bytes))
     memory = {name: size / peaks_bytes[first] for name, size in peaks_bytes.items()}
     least = min(memory, key=lambda name: memory[name])
-    title = f"{least}: {memory[least]:.0%} of the peak"
+    title = f"{least}: {memory[least]:.0%} of the peak memory"
     axes = lecture_axes(title, "peak memory, and time on this CPU, baseline = 1")
     time = {name: times_s[name] / times_s[first] for name in peaks_bytes}
     for what, values, shift, colour in (("memory", memory, -0.2, CPU), ("time", time, 0.2, GPU)):

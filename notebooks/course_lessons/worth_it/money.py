@@ -54,7 +54,11 @@ PLACES = [
     for up in (1, -1)
     for right in (1, -1)
 ]
+BESIDE = 1.15  # how many times as far to the right the next of what is free stands
 FARTHER = 2  # pixels that a name may cover rather than stand a point farther from its marker
+
+# the low, middle and high amount of money, and the same of the hours
+Place = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def draw_imagenet() -> Picture:
@@ -90,14 +94,16 @@ def draw_money(found: Answers) -> Picture:
     least = min((_amounts(row)[0] for row in rows if row.cost), default=CENT)
     free = least / 3  # a logarithmic axis has no place for nothing
     deadline = found.deadline_hours
-    for row in rows:
-        _draw(axes, row, _state(row, deadline), free)
+    places = [_place(row, free) for row in rows]
+    _set_apart(places, free)
+    for row, place in zip(rows, places, strict=True):
+        _draw(axes, place, _state(row, deadline))
     axes.margins(0.15)
     notes = _notes(axes, found, rows)
     axes.set_xlabel("\n".join(["money for the job (logarithmic)", *notes]))
     _draw_ticks(axes, rows, least, free)
     _draw_legend(axes, {_state(row, deadline) for row in rows})
-    _write_names(axes, rows, deadline, free)
+    _write_names(axes, rows, places, deadline)
     said = "; ".join(f"{row.name} {', '.join(row.cells()[1:4])}" for row in rows)
     return picture(axes, f"{title}. Time against money, and whether it fits. {said}.")
 
@@ -124,7 +130,7 @@ def _title(found: Answers) -> str:
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")
-    whole = f"{reason} in time at its slow end: "
+    whole = f"{reason} likely to be in time: "
     short = len(whole + row.name) > LONGEST_TITLE
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 
@@ -144,14 +150,22 @@ def _amounts(row: Answer) -> tuple[float, float, float]:
     return max(low, CENT), max(row.cost or 0.0, CENT), max(high, CENT)
 
 
-def _place(row: Answer, free: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _place(row: Answer, free: float) -> Place:
     """Return the low, middle and high amount, and the same of the hours."""
     low, high = row.hours_interval
     return _amounts(row) if row.cost else (free, free, free), (low, row.hours, high)
 
 
-def _draw(axes: Axes, row: Answer, state: str, free: float) -> None:
-    (cheap, amount, dear), (low, hours, high) = _place(row, free)
+def _set_apart(places: list[Place], free: float) -> None:
+    """Move the bars of what is free to places side by side, or they would cover each other."""
+    free_ones = [number for number, (amounts, _) in enumerate(places) if amounts[1] == free]
+    for count, number in enumerate(free_ones):
+        beside = free * BESIDE ** (count - (len(free_ones) - 1) / 2)
+        places[number] = (beside,) * 3, places[number][1]
+
+
+def _draw(axes: Axes, place: Place, state: str) -> None:
+    (cheap, amount, dear), (low, hours, high) = place
     look = LOOKS[state]
     bar: Any = {"color": look["color"], "alpha": 0.35, "linewidth": 8, "solid_capstyle": "round"}
     axes.plot([cheap, amount, dear], [low, hours, high], **bar)
@@ -231,17 +245,17 @@ def _draw_legend(axes: Axes, states: set[str]) -> None:
 
 
 def _write_names(
-    axes: Axes, rows: Sequence[Answer], deadline_hours: float | None, free: float
+    axes: Axes, rows: Sequence[Answer], at: Sequence[Place], deadline_hours: float | None
 ) -> None:
     """Write each name beside its marker, where it covers least of what is drawn."""
     figure: Any = axes.figure
     figure.canvas.draw()  # or nothing has its final place
-    taken = [box for row in rows for box in _boxes(axes, row, free)]
+    taken = [box for place in at for box in _boxes(axes, place)]
     taken += [line.get_window_extent().padded(4) for line in axes.lines[2 * len(rows) :]]
     names: list[Bbox] = []
-    for row in rows:
+    for row, marker in zip(rows, at, strict=True):
         state = _state(row, deadline_hours)
-        texts = [_write_name(axes, row, state, free, place) for place in PLACES]
+        texts = [_write_name(axes, row, state, marker, place) for place in PLACES]
         boxes = [text.get_window_extent() for text in texts]
         costs = [
             _covered(box, taken)
@@ -256,8 +270,8 @@ def _write_names(
                 text.remove()
 
 
-def _write_name(axes: Axes, row: Answer, state: str, free: float, place: tuple[int, int]) -> Text:
-    (_, amount, _), (_, hours, _) = _place(row, free)
+def _write_name(axes: Axes, row: Answer, state: str, marker: Place, place: tuple[int, int]) -> Text:
+    (_, amount, _), (_, hours, _) = marker
     name = f"{row.name}: {state}" if row.fits is False else row.name
     return axes.annotate(
         label_text(name),
@@ -271,9 +285,9 @@ def _write_name(axes: Axes, row: Answer, state: str, free: float, place: tuple[i
     )
 
 
-def _boxes(axes: Axes, row: Answer, free: float) -> list[Bbox]:
+def _boxes(axes: Axes, place: Place) -> list[Bbox]:
     """Return the pixels of a bar, in pieces because it rises, and of its marker."""
-    (cheap, amount, dear), (low, hours, high) = _place(row, free)
+    (cheap, amount, dear), (low, hours, high) = place
     points = [(cheap, low), (amount, hours), (dear, high)]
     start, marker, end = axes.transData.transform(points)
     halves = [(start, marker), (marker, end)]
