@@ -184,7 +184,7 @@ class Timing:
     device: str  #: where the work ran, as PyTorch writes it, such as "cpu"
     threads: int  #: how many CPU threads PyTorch could use for one operation
     first_s: float  #: seconds of the very first call, with whatever it compiled and allocated
-    #: seconds a call in each timed block, in the order in which they were taken
+    #: seconds per call in each timed block, in the order in which they were taken
     blocks_s: tuple[float, ...]
     calls_per_block: int  #: how many calls one block held
     #: how many more blocks were timed and left out, because another program had the core meanwhile
@@ -214,7 +214,7 @@ class Timing:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         left_out = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
-            f"{format_seconds(self.median_s)} a call on {self.device}, {threads} "
+            f"{format_seconds(self.median_s)} per call on {self.device}, {threads} "
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "
             f"{self.runs} calls{left_out}; the first took {format_seconds(self.first_s)})"
         )

@@ -1,7 +1,9 @@
 """What several test files need, and the markers that `make check` chooses by."""
 
+import functools
 import multiprocessing
 import os
+import re
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -13,6 +15,9 @@ import pytest
 # Threads that wait leave their core to another worker. OpenMP reads this when torch is imported,
 # and the processes and kernels of the tests inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# XLA compiles each program of a test once and runs it a few times: plain code is ready sooner.
+PLAIN_CODE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ.setdefault("XLA_FLAGS", PLAIN_CODE)
 
 HERE = Path(__file__).resolve().parent
 # Programs and kernels import the course from here, wherever the environment has it from.
@@ -63,30 +68,45 @@ def pytest_configure(config):
         config.option.nbval_current_env, config.option.nbval_kernel_name = False, "forked"
 
 
-def _parts(item) -> tuple[str, ...]:
-    return item.path.relative_to(HERE.parent).parts if item.path.is_relative_to(HERE.parent) else ()
+@functools.cache
+def marks_and_turn(path: Path) -> tuple[tuple[str, ...], int]:
+    """Return the markers of every test in a file, and how early the file has its turn."""
+    parts = path.relative_to(HERE.parent).parts if path.is_relative_to(HERE.parent) else ()
+    name = "/".join(parts[1:])
+    marks = [mark for part, mark in MARKED.items() if f"{name}/".startswith(f"{part}/")]
+    marks += ["notebook"] * (path.suffix == ".ipynb")
+    turns = (turn for turn, part in enumerate(FIRST) if part in parts)
+    return tuple(marks), next(turns, len(FIRST))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
-        name = (
-            item.path.relative_to(HERE).as_posix()
-            if item.path.is_relative_to(HERE)
-            else item.path.name
-        )
-        for part, mark in MARKED.items():
-            if name == part or name.startswith(f"{part}/"):
-                item.add_marker(mark)
-        if name.endswith(".ipynb"):
-            item.add_marker("notebook")
+        for mark in marks_and_turn(item.path)[0]:
+            item.add_marker(mark)
         if "in_xla" in getattr(item, "fixturenames", ()):
             item.add_marker("process")
-    items.sort(
-        key=lambda item: next(
-            (turn for turn, part in enumerate(FIRST) if part in _parts(item)), len(FIRST)
-        )
-    )
+    items.sort(key=lambda item: marks_and_turn(item.path)[1])
+
+
+@functools.cache
+def worker_group(file: str) -> str:
+    """Return what one worker runs together: a file, or all files that start XLA, which takes
+    seconds.
+    """
+    source = (HERE.parent / file).read_text(encoding="utf-8")
+    return "xla" if re.search(r"\bin_xla\b", source) else file
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduler(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return worker_group(super()._split_scope(nodeid))
+
+    return Scheduler(config, log)
 
 
 running: list[pytest.Item] = []  # the test that runs now, if one does

@@ -1,6 +1,7 @@
 """Which part of the three packages may import and name which, and where their tests stand."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -82,21 +83,26 @@ def imported(module: str) -> set[str]:
 
 
 KNOWN = modules()
-ARROWS = {name: imports(name, text, KNOWN) for name, text in KNOWN.items() if name not in HOMES}
+
+
+@functools.cache
+def arrows() -> dict[str, set[str]]:
+    """Return what each module imports of the house."""
+    return {name: imports(name, text, KNOWN) for name, text in KNOWN.items() if name not in HOMES}
 
 
 def test_imports_go_down_the_house():
-    assert not upward(ARROWS)
+    assert not upward(arrows())
 
 
 def test_no_tool_imports_another():
-    pairs = [(tool_of(one), tool_of(other)) for one in ARROWS for other in ARROWS[one]]
+    pairs = [(tool_of(one), tool_of(other)) for one, others in arrows().items() for other in others]
     assert not [pair for pair in pairs if all(pair) and pair[0] != pair[1]]
 
 
 def test_a_name_is_imported_from_the_module_that_defines_it():
     handed_on = []
-    for name, others in ARROWS.items():
+    for name, others in arrows().items():
         for node in ast.walk(ast.parse(KNOWN[name])):
             if isinstance(node, ast.ImportFrom) and node.module in others:
                 taken = {alias.name for alias in node.names} & imported(node.module)
@@ -105,7 +111,7 @@ def test_a_name_is_imported_from_the_module_that_defines_it():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    assert not circles(ARROWS)
+    assert not circles(arrows())
 
 
 def inside(folder: str) -> dict[str, set[str]]:
@@ -115,16 +121,16 @@ def inside(folder: str) -> dict[str, set[str]]:
     def entry(name: str) -> str:
         return ".".join(name.split(".")[:depth])
 
-    arrows: dict[str, set[str]] = {}
-    for name, others in ARROWS.items():
+    between: dict[str, set[str]] = {}
+    for name, others in arrows().items():
         if name.startswith(f"{folder}."):
             here = {entry(other) for other in others if other.startswith(f"{folder}.")}
-            arrows.setdefault(entry(name), set()).update(here - {entry(name)})
-    return arrows
+            between.setdefault(entry(name), set()).update(here - {entry(name)})
+    return between
 
 
 def test_no_folders_import_each_other_in_a_circle():
-    folders = {name.rpartition(".")[0] for name in ARROWS}
+    folders = {name.rpartition(".")[0] for name in arrows()}
     assert not [folder for folder in folders if circles(inside(folder))]
 
 

@@ -1,6 +1,6 @@
-"""Pythons without torch_xla, or with one that does not fit, made without installing anything.
+"""A Python with a torch_xla that does not fit, made without installing anything.
 
-A stand-in is a folder of links to everything in the real site-packages except torch_xla. It is used
+It is a folder of links to everything in the real site-packages except torch_xla, and is used
 through PYTHONPATH by a Python that was started with -S, and so does not look into the real
 site-packages.
 """
@@ -14,8 +14,6 @@ from pathlib import Path
 
 import torch
 from stand_ins import stub_package
-
-from course_utils.hardware import libpython
 
 SITE = Path(torch.__file__).resolve().parent.parent
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,39 +31,20 @@ def remedy(verb: str = "replace it") -> str:
     return f"{verb} with {command}, which leaves torch alone, and restart."
 
 
-def without_torch_xla(folder: Path) -> Path:
-    """Link all that is installed into `folder`, except torch_xla and the course, whose source is
-    used instead.
+def with_another_torch_xla(folder: Path) -> Path:
+    """Link all that is installed into `folder`, but for the course, whose source is used instead,
+    and with a torch_xla whose library has an undefined symbol, like one for another torch.
     """
     folder.mkdir()
     for entry in SITE.iterdir():
         if not entry.name.startswith((*XLA_FILES, "accelerator_course")) and entry.suffix != ".pth":
             (folder / entry.name).symlink_to(entry)
-    return folder
-
-
-def with_another_torch_xla(folder: Path, release: str = "2.8.0", loads: bool = False) -> Path:
-    """The same, with a torch_xla whose library has an undefined symbol, like one that was built for
-    another torch.
-    """
-    without_torch_xla(folder)
-    stub_package(folder, "torch_xla", release, "" if loads else "import _XLAC\n")
+    stub_package(folder, "torch_xla", "2.8.0", "import _XLAC\n")
     (folder / "torch_xla" / "_internal").mkdir()
     (folder / "torch_xla" / "_internal" / "__init__.py").write_text("")
     tpu = "def num_available_chips():\n    return 0\n"
     (folder / "torch_xla" / "_internal" / "tpu.py").write_text(tpu)
     _write_broken_library(folder / f"_XLAC{importlib.machinery.EXTENSION_SUFFIXES[0]}")
-    return folder
-
-
-def without_libpython(folder: Path) -> Path:
-    """The same, under a Python that lacks its own shared library: the loader's words."""
-    with_another_torch_xla(folder, torch.__version__.partition("+")[0])
-    next(folder.glob("_XLAC*")).unlink()
-    (folder / "_XLAC.py").write_text(
-        f"raise ImportError('{libpython.NAME}: cannot open shared object file: "
-        "No such file or directory')\n"
-    )
     return folder
 
 

@@ -21,8 +21,8 @@ class Measurement:
     kind: str  #: of its device, such as "cpu"; one of `course_utils.kinds.KINDS`
     device: str  #: the device's name
     threads: int | None = None  #: that one operation could use on the CPU; None if not known
-    #: seconds a call in each round, which the contestants of one size share; one number alone where
-    #: a source says no more
+    #: seconds per call in each round, which the contestants of one size share; one number alone
+    #: where a source says no more
     rounds_s: tuple[float, ...]
     warnings: tuple[str, ...] = ()  #: why the figure is unreliable
 

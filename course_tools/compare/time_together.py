@@ -59,7 +59,7 @@ class Ratio:
 
 
 def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
-    """Return how many times as long `these` took as `those`: seconds a call, of the same rounds.
+    """Return how many times as long `these` took as `those`: seconds per call, of the same rounds.
 
     Raises:
         ValueError: the two are not of the same rounds, or there are none.

@@ -122,9 +122,9 @@ def names(running: World) -> Iterator[Name]:
     if hasattr(torch.accelerator, "random"):
         owners.append((torch.accelerator.random, random_table(running)))
     for owner, values in owners:
-        for name, value in values.items():
-            if hasattr(owner, name):  # as torch.cuda.memory_stats and torch.cuda.memory have it
-                yield from everywhere(owner, name, value, owner.__name__)
+        # torch.cuda.memory_stats, for one, is also torch.cuda.memory.memory_stats.
+        there = {name: value for name, value in values.items() if hasattr(owner, name)}
+        yield from everywhere(owner, there, owner.__name__)
     for name in ("_get_accelerator", "_accelerator_getAccelerator"):
         if hasattr(torch._C, name):
             yield Name(torch._C, name, lambda *_: torch.device(running.kind))

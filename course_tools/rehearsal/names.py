@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -51,9 +51,11 @@ def _put_back_in_modules(handed_on: dict[tuple[str, int], Any], names: set[str])
                 setattr(module, name, handed_on[name, id(value)])
 
 
-def everywhere(owner: ModuleType, name: str, value: Any, family: str) -> Iterator[Name]:
-    """Yield a name of a module, and of each module of a family that took it over before."""
-    original = vars(owner)[name]
+def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Iterator[Name]:
+    """Yield names of a module, and of each module of a family that took one over before."""
+    originals = {name: vars(owner)[name] for name in values}
     for each, module in list(sys.modules.items()):
-        if module is owner or (each.startswith(family) and vars(module).get(name) is original):
-            yield Name(module, name, value)
+        if module is owner or each.startswith(family):
+            for name in originals.keys() & vars(module).keys():
+                if vars(module)[name] is originals[name]:
+                    yield Name(module, name, values[name])

@@ -141,7 +141,12 @@ class Watch(TorchDispatchMode):
                 problem = rules.check_indices(indices, first)
             if problem:
                 fail(problem, [("self", tensors[0], first)])
-            tensors = [tensors[0], *given_tensors(args[rule.indices + 1 :], kwargs)]
+            values = given_tensors(args[rule.indices + 1 :], kwargs)
+            one = next((each for each in values if not each.dim()), None)
+            if one is not None and first.type == "cpu" != place_of(one).type:
+                count_copy(one, first, False)
+                return first
+            tensors = [tensors[0], *values]
         return self.one_device(func, rule, tensors, args, kwargs, call)
 
     def one_device(

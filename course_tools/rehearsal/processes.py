@@ -184,8 +184,8 @@ def operations_on_functions(running: World) -> Iterator[Name]:
         mode = mode_of()
         return None if isinstance(mode, Watch) else mode  # these kernels insist on none
 
-    name, family = "_get_current_dispatch_mode", "torch._higher_order_ops"
-    yield from everywhere(_python_dispatch, name, _get_current_dispatch_mode, family)
+    asked = {"_get_current_dispatch_mode": _get_current_dispatch_mode}
+    yield from everywhere(_python_dispatch, asked, "torch._higher_order_ops")
     yield Name(torch._ops.HigherOrderOperator, "__call__", call)
 
 
@@ -258,9 +258,13 @@ def exchange(running: World) -> Iterator[Name]:
         tensor.div_(dist.get_world_size(group), rounding_mode="trunc")
         return done
 
-    def is_nccl_available() -> bool:
-        return running.kind == "cuda"
-
-    functions = (init_process_group, new_group, get_backend, barrier, all_reduce)
-    for function in (*functions, is_nccl_available, _get_object_coll_device):
-        yield from everywhere(c10d, function.__name__, function, "torch.distributed")
+    named = {
+        "init_process_group": init_process_group,
+        "new_group": new_group,
+        "get_backend": get_backend,
+        "barrier": barrier,
+        "all_reduce": all_reduce,
+        "is_nccl_available": lambda: running.kind == "cuda",
+        "_get_object_coll_device": _get_object_coll_device,
+    }
+    yield from everywhere(c10d, named, "torch.distributed")

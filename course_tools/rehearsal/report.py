@@ -72,7 +72,7 @@ class Report:
             lines.append(f"Memory of the tensors on {self.kind}:{index}, peak: {size_text(peak)}")
         lines += [_shown(each, "") for each in self.peak_by[:SHOWN]]
         lines += [f"Note: {each}" for each in self.remarks]
-        lines.append("Not looked at: " + "; ".join(self.not_looked_at) + ".")
+        lines += ["Not looked at:", *(f"  {each}" for each in self.not_looked_at)]
         return "\n".join(lines)
 
     def _section(self, title: str, found: tuple[Occurrence, ...]) -> list[str]:

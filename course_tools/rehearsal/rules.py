@@ -54,6 +54,13 @@ WAITS = {
 }
 #: what an operation of the CPU is called on a GPU, and its argument there
 ON_GPU = {("embedding", "indices"): ("index_select", "index")}
+#: operations with words of their own
+OWN_WORDS = {
+    "masked_fill": "expected self and mask to be on the same device, but got mask on {mask} and "
+    "self on {self}",
+    "grid_sampler": "grid_sampler(): expected input and grid to be on same device, but input is on "
+    "{input} and grid is on {grid}",
+}
 #: PyTorch's conversion of types in messages: torch.cuda.FloatTensor
 TYPES = {
     torch.float32: "Float",
@@ -227,6 +234,9 @@ def refusal(func: Any, named: list[tuple[str, Tensor, torch.device]], scalars: b
     odd = next((each for each in named if each[2] != gpu), named[-1])
     in_order = [each for each in named if not (scalars and _scalar(each))]
     odd = next((each for each in in_order if each[2] != gpu), odd)
+    own = OWN_WORDS.get(name.removesuffix("_").removesuffix("_2d").removesuffix("_3d"))
+    if own and gpu.type == "cuda":
+        return own.format(**{each: device for each, _, device in named}), odd
     checks, method = on_gpu(name, overload)
     if (name, "indices") in ON_GPU:
         checks = True

@@ -252,7 +252,7 @@ def _moves(running: World) -> Iterator[Name]:
         data_ptr(tensor)
         return hand_out(tensor)
 
-    yield from everywhere(torch.utils.dlpack, "to_dlpack", to_dlpack, "torch")
+    yield from everywhere(torch.utils.dlpack, {"to_dlpack": to_dlpack}, "torch")
     for function in (to, cuda, xpu, cpu, numpy, tolist, type_as, pin_memory, data_ptr):
         yield Name(Tensor, function.__name__, function)
     yield Name(Tensor, "type", type_)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from course_lessons import openings
+from course_lessons import openings, setup
 from course_lessons.openings import OPENINGS
 from course_lessons.setup import enter_folder
+from packaging.requirements import Requirement
 
 from course_tools.figures import Picture
 from course_utils.load_function import load_function
@@ -28,6 +29,28 @@ def test_a_lesson_works_in_a_folder_of_its_own_also_if_its_set_up_runs_twice(
     for _ in range(times):
         assert enter_folder("gpu") == "files/gpu"
     assert Path.cwd() == tmp_path / "files" / "gpu"
+
+
+@pytest.mark.parametrize(
+    ("lesson", "problem", "drawn", "said"),
+    [
+        ("", "", None, " is here."),
+        ("cpu", "", "cpu", "; what this lesson writes goes to files/cpu."),
+        ("cpu", "no network", None, " is here, but not lightning: no network."),
+        ("", "no network", None, " is here, but not lightning: no network."),
+    ],
+)
+def test_a_lesson_opens_unless_something_could_not_be_added(
+    lesson, problem, drawn, said, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    missing = [Requirement("lightning")] if problem else []
+    monkeypatch.setattr(setup, "use_kernel_python", lambda: None)
+    monkeypatch.setattr(setup, "find_missing", lambda wanted: (missing, []))
+    monkeypatch.setattr(setup, "install", lambda asked: problem)
+    monkeypatch.setattr(openings, "draw_opening", lambda name: name)
+    assert setup.set_up(lesson) == drawn and capsys.readouterr().out.endswith(f"{said}\n")
+    assert (tmp_path / "files").exists() == bool(drawn)
 
 
 @pytest.mark.parametrize(

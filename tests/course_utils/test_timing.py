@@ -124,7 +124,7 @@ def test_a_queue_is_waited_for_around_the_first_call_and_each_block(world, monke
 
 
 def test_a_timing_of_one_block_can_be_shown():
-    assert repr(Timing("cpu", 1, 0.5, (0.25,), 1)).startswith("250 ms a call on cpu")
+    assert repr(Timing("cpu", 1, 0.5, (0.25,), 1)).startswith("250 ms per call on cpu")
 
 
 def test_short_calls_are_timed_many_at_once(world):
@@ -283,7 +283,7 @@ def test_the_interval_of_the_median_has_its_coverage(count):
 def test_a_timing_reads_as_one_sentence():
     timed = Timing("cpu", 1, 0.5, (0.001, 0.002, 0.003), 10)
     spread = "middle half 1.5 ms to 2.5 ms, 30 calls; the first took 500 ms"
-    assert repr(timed) == f"2 ms a call on cpu, 1 thread ({spread})"
+    assert repr(timed) == f"2 ms per call on cpu, 1 thread ({spread})"
 
 
 def a_generator():

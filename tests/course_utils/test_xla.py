@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from course_lessons.fast_adam import fast_adam
 from start_python import python
 
 from course_utils import Device, xla
+from course_utils.hardware import libpython
 from course_utils.hardware.machine import tpu_chips
 from course_utils.lightning import QUIET, trainer_kwargs
 from course_utils.xla import (
@@ -104,14 +106,6 @@ def test_a_default_of_a_variable_ends_with_its_block_and_a_given_value_stays(mon
 PROBLEM = "from course_utils.xla import xla_problem; print(xla_problem())"
 
 
-@pytest.mark.slow
-def test_a_torch_xla_that_is_not_there_is_one_sentence_with_the_fix(tmp_path):
-    done = stand_ins.run(stand_ins.without_torch_xla(tmp_path / "site"), PROBLEM)
-    start = f"torch_xla is not installed here: {stand_ins.remedy('install it')}"
-    assert done.stdout.startswith(start), done.stderr
-    assert done.stdout.count("\n") == 1
-
-
 @pytest.mark.process
 def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), PROBLEM)
@@ -123,30 +117,32 @@ def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_p
     ), done.stdout + done.stderr
 
 
-@pytest.mark.slow
-def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(tmp_path):
-    done = stand_ins.run(
-        stand_ins.with_another_torch_xla(tmp_path / "site", "2.7.1", loads=True), PROBLEM
-    )
-    start = f"torch_xla 2.7.1 was not built for torch {torch.__version__}: {stand_ins.remedy()}"
-    assert done.stdout.startswith(start), done.stderr
+LACKS_LIBRARY = f"{libpython.NAME}: cannot open shared object file: No such file or directory"
+INSTALL_LIBRARY = f"on Debian and Ubuntu: `sudo apt install {libpython.PACKAGE}`"
 
 
-@pytest.mark.slow
-def test_a_python_without_its_shared_library_is_one_sentence_with_the_fix(tmp_path):
-    done = stand_ins.run(stand_ins.without_libpython(tmp_path / "site"), PROBLEM)
-    package = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
-    assert f"({package}.so.1.0: cannot open shared object file" in done.stdout, done.stderr
-    assert done.stdout.endswith(f"`sudo apt install {package}`), and restart.\n")
-    assert "pip install" not in done.stdout and done.stdout.count("\n") == 1
-
-
-def test_before_torch_xla_is_installed_the_library_is_that_it_needs(monkeypatch):
-    monkeypatch.setattr(xla.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(xla, "load_libpython", lambda: None)
+@pytest.mark.parametrize(
+    ("release", "error", "has_library", "problem", "fix"),
+    [
+        (None, None, True, "is not installed here: ", "install"),
+        (None, None, False, f"is not installed here: it needs {libpython.NAME}, so ", "install"),
+        ("2.9.0", LACKS_LIBRARY, False, "2.9.0 does not load with torch ", None),
+        ("2.7.1", None, True, f"2.7.1 was not built for torch {torch.__version__}: ", "replace"),
+    ],
+)
+def test_what_is_wrong_with_torch_xla_is_one_sentence_with_the_fix(
+    monkeypatch, release, error, has_library, problem, fix
+):
+    monkeypatch.setattr(xla.importlib.util, "find_spec", lambda name: release)
+    monkeypatch.setattr(xla, "import_torch_xla", Mock(side_effect=error and ImportError(error)))
+    monkeypatch.setattr(xla, "version_of", lambda package: release)
+    monkeypatch.setattr(xla, "xla_matches_torch", lambda: release == "2.9.0")
+    monkeypatch.setattr(xla, "load_libpython", lambda: has_library or None)
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert re.search(r"needs libpython3\S+, so .*`sudo apt install libpython3", xla_problem())
+    said = xla_problem()
+    assert said.startswith(f"torch_xla {problem}") and (INSTALL_LIBRARY in said) != has_library
+    assert said.endswith(f"{_fix(fix)}." if fix else f"({INSTALL_LIBRARY}), and restart.")
 
 
 @pytest.mark.slow
@@ -160,7 +156,7 @@ def test_a_trainer_for_the_cpu_trains_beside_a_torch_xla_that_does_not_load(tmp_
         "trainer.fit(BoringModel() if pl.__name__ == 'lightning.pytorch' else Older())\n"
         "print(trainer.global_step)"
     )
-    done = stand_ins.run(stand_ins.without_libpython(tmp_path / "site"), code)
+    done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), code)
     assert done.stdout.endswith("1\n"), done.stderr
 
 

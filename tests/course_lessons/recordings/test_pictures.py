@@ -34,6 +34,10 @@ def test_each_kind_of_memory_is_named_beside_its_colour_in_the_order_of_the_stac
     legend = drawn[0].get_legend()
     names = [text.get_text() for text in legend.get_texts()]
     assert names == ["other", "activations", "gradients", "optimizer", "parameters"]
+    at_peak = max(zip(*gigabytes.values(), strict=True), key=sum)
+    most = dict(zip(gigabytes, at_peak, strict=True))["activations"]
+    title = f"At the peak, {most:.1f} of 3.1 GB are activations"  # see the test above
+    assert drawn[0].get_title("left") == title
     below = 0.0
     for kind, shade, area in zip(
         names[::-1], legend.get_patches()[::-1], drawn[0].collections, strict=True

@@ -4,7 +4,7 @@ import pytest
 from stand_ins import machine_with
 
 from course_tools.doctor import surroundings
-from course_tools.doctor.packages import read_package
+from course_tools.doctor.packages import Package, read_package
 
 
 def write(path, text):
@@ -76,6 +76,11 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
     monkeypatch.syspath_prepend(str(tmp_path))
     package = read_package("some_torch")
     assert package.xpu is xpu and package.shadow == ""
+
+
+def test_a_release_is_known_by_two_numbers_whatever_follows():
+    versions = ("2.9.1+cu128", "2.10.0a0+git123", "2.9", "")
+    assert [Package(each).minor for each in versions] == [(2, 9), (2, 10), (2, 9), ()]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from course_tools.old_code.old_names import (
     TABLES,
     TEXTS,
 )
-from course_tools.old_code.read_text import LONGEST, Unreadable
+from course_tools.old_code.read_text import LONGEST, Unreadable, whole_text
 from course_tools.old_code.trainer_arguments import removed
 
 # Old code with the beginning of its first advice, messages with theirs, and code of today.
@@ -258,8 +258,39 @@ def test_the_work_grows_with_the_length_of_the_code_and_not_with_its_square(monk
 
 
 def test_more_code_than_it_reads_is_refused_with_the_limit():
-    with pytest.raises(Unreadable, match=f"{LONGEST:,}"):
-        explain("x = 1\n" * LONGEST)
+    with pytest.raises(
+        Unreadable, match=r"1,000,001 characters\. This tool reads up to 1,000,000: "
+    ):
+        explain("#" * 1_000_001)
+    assert not explain("#" * 1_000_000).findings
+
+
+@pytest.mark.parametrize(
+    ("suffix", "most", "told"), [(".py", 4_000_000, "4 MB"), (".ipynb", 64 * 2**20, "67 MB")]
+)
+def test_no_more_of_a_file_is_read_than_is_answered(suffix, most, told):
+    class File:
+        def read(self, count):
+            assert count == most + 1
+            return self.content[:count]
+
+    file = File()
+    file.content = b"x" * most
+    assert len(whole_text(file, "a file", suffix)) == most
+    file.content += b"x"
+    with pytest.raises(Unreadable, match=f"larger than {told}"):
+        whole_text(file, "a file", suffix)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "length", "found"),
+    [
+        ("!pip install torch==1.9.0 #{}", 9_970, True),
+        ("!pip install torch==1.9.0 #{}", 10_001, False),
+    ],
+)
+def test_a_longer_line_than_anybody_writes_is_data(pieces, length, found):
+    assert bool(explain(pieces.format("x" * length)).findings) == found
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder", "large", "large notebook"])

@@ -49,6 +49,12 @@ def build(kwargs, package=pl):
     return package.Trainer(**{**QUIET, **kwargs})
 
 
+def test_a_translation_shows_the_call_of_today_and_each_change_without_a_line():
+    first, second = repr(modernize({"gpus": 2})).splitlines()
+    assert first == "Trainer(accelerator='gpu', devices=2)"
+    assert second.startswith("  gpus=2 -> accelerator='gpu', devices=2. ")
+
+
 @pytest.mark.parametrize("version", TRAINERS)
 def test_the_defaults_of_every_release_build_a_trainer(version):
     modern = modernize(TRAINERS[version])

@@ -43,6 +43,20 @@ def fail_mask_in_forward(device):
     torch.ones(3, device=device) + torch.arange(3)
 
 
+def fail_mask_of_attention(device):
+    scores = torch.ones(3, 3, device=device)
+    scores.masked_fill(torch.ones(3, 3).triu(1).bool(), float("-inf"))
+
+
+def fail_grid(device):
+    grid = F.affine_grid(torch.eye(2, 3)[None], [1, 1, 4, 4], align_corners=False)
+    F.grid_sample(torch.ones(1, 1, 4, 4, device=device), grid, align_corners=False)
+
+
+def fail_bound_of_clamp(device):
+    torch.ones(3, device=device).clamp(max=torch.tensor(0.5))
+
+
 def fail_embedding(device):
     nn.Embedding(10, 3).to(device)(torch.tensor([1, 2]))
 
@@ -242,6 +256,11 @@ REFUSED = {
     " should be the same or input should be a MKLDNN tensor and weight is a dense tensor",
     fail_class_weights: f"{LEFT}, but .*weight.*wrapper_CUDA_nll_loss_forward",
     fail_mask_in_forward: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
+    fail_mask_of_attention: "expected self and mask to be on the same device, but got mask on cpu "
+    "and self on cuda:0",
+    fail_grid: r"grid_sampler\(\): expected input and grid to be on same device, but input is on "
+    "cuda:0 and grid is on cpu",
+    fail_bound_of_clamp: f"{LEFT}, but .*max.*wrapper_CUDA_clamp_Tensor",
     fail_embedding: f"{LEFT}, but .*index.*wrapper_CUDA__index_select",
     fail_table_of_cpu: "indices should be either on cpu or on the same device as the indexed tensor"
     r" \(cpu\)",
@@ -295,6 +314,14 @@ def test_what_a_gpu_refuses_fails_with_pytorchs_words(program):
 
 def pass_scalar(device):
     return torch.ones(3, device=device) * torch.tensor(2.0)
+
+
+def pass_value_into_a_table_of_the_cpu(device):
+    table, value = torch.zeros(4), torch.ones((), device=device)
+    table[torch.tensor([2])] = value
+    table[torch.tensor([True, False, False, False])] = value
+    assert table.tolist() == [1, 0, 1, 0] and table.device.type == "cpu"
+    return value
 
 
 def pass_cpu_indices(device):
