@@ -66,6 +66,13 @@ def test_without_a_gpu_the_verdict_is_an_estimate_for_the_free_card_with_its_int
         assert ("hardly be worth it" in found) == doubtful
 
 
+def test_a_regression_of_right_shapes_is_not_warned_of_by_the_estimate(recwarn):
+    model = nn.Sequential(nn.Linear(8, 1), nn.Flatten(0))
+    loader = [(torch.randn(128, 8), torch.randn(128))]
+    assert time_step(model, loader, nn.functional.mse_loss, max_s=0.05).estimates
+    assert not [str(each.message) for each in recwarn if "target size" in str(each.message)]
+
+
 def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
     model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 10))
     loader = [(torch.ones(32, 64), torch.zeros(32, dtype=torch.long))]

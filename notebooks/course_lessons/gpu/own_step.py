@@ -1,6 +1,7 @@
 """One training step of the reader's own model: timed here, and estimated for two cards."""
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -141,7 +142,10 @@ def time_step(
     estimates: tuple[EstimatedStep, ...] = ()
     missing = ""
     try:
-        estimates = _estimate(model, batch, loss_function)
+        with warnings.catch_warnings():
+            # the estimate repeats the step with twice the samples, and with the same targets
+            warnings.filterwarnings("ignore", "Using a target size")
+            estimates = _estimate(model, batch, loss_function)
     except (RuntimeError, TypeError, ValueError) as error:
         missing = f"No estimate: {error}"
     return StepTimes(seconds, estimates, missing, tuple(doubts))

@@ -18,7 +18,7 @@ def draw_copy_and_work() -> Picture:
     idle = replace(gpu, waits=(Span("idle", 0.0, gpu.work[0].start_s),))
     lanes = [idle if lane.kind == "device" else lane for lane in recording.lanes]
     name = f"Part of a step, recorded on {recording.card}"
-    drawn = draw_runs({name: lanes}, "The GPU is idle until the batch is there")
+    drawn = draw_runs({name: lanes}, "The GPU is idle until the batch arrives")
     return replace(drawn, alt=f"{drawn.alt} {recording.caption}")
 
 

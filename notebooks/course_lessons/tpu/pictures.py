@@ -52,9 +52,9 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
     trace, run = format_seconds(last.trace_s), format_seconds(last.run_s)
     step = f"in step {len(times)}"
     labels = (
-        (f"run: {run} {step}", BLUE),
+        (f"run ({run} {step})", BLUE),
         ("compile", GREEN),
-        (f"trace: {trace} {step}", ORANGE),
+        (f"trace ({trace} {step})", ORANGE),
     )
     beside = len(compiling) + 0.5  # the first steps compile
     for height, (label, colour) in zip((0.95, 0.5, 0.15), labels, strict=True):
@@ -64,7 +64,7 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
 
 def draw_systolic_array(side: int = 3) -> Picture:
     """Draw three cycles in a grid of multiply-and-add cells, through which numbers flow."""
-    axes = lecture_axes("The weights stay, and the numbers flow")
+    axes = lecture_axes("The weights stay; inputs and sums move")
     for cycle in range(1, 4):
         left = (cycle - 1) * (2 * side + 1.6)
         axes.text(left + side - 0.35, 2 * side + 0.2, f"cycle {cycle}", ha="center")
