@@ -23,9 +23,9 @@ from tools.page.page_data import OTHERS, short, step_text
 
 HALF = "Inference is with weights in 16 bits."
 DENOISING = (
-    "A sample is one denoising step of one image. To draw one takes 20 to 50, and with guidance"
+    "A sample is one denoising step of one image. To draw one takes 20 to 50, "
+    f"and with guidance twice as many. {HALF}"
 )
-DENOISING += f" twice as many. {HALF}"
 ALL_WEIGHTS = "Training is of all weights: LoRA, which takes less memory, is not estimated."
 # The job that the page asks about first: to adapt a network to data of one's own.
 FINETUNING = {"batch": 1, "samples": 1_000, "epochs": 15}
@@ -34,12 +34,10 @@ LOOKING = {"batch": 1, "samples": 10_000, "epochs": 1}
 # What was not counted, and why.
 NO_BOXES = "Its training depends on the boxes in your pictures: count a step of yours below"
 NO_WRITING = (
-    "Transcribing writes its text token by token, which is not estimated. Others published for"
+    "Transcribing writes its text token by token, which is not estimated. Others published "
+    "for large-v3 on an A100 80GB 98 seconds to 5 minutes for 150 minutes of sound, "
+    "24 pieces at once (Vaibhavs10/insanely-fast-whisper)"
 )
-NO_WRITING += (
-    " large-v3 on an A100 80GB 98 seconds to 5 minutes for 150 minutes of sound, 24 pieces at once"
-)
-NO_WRITING += " (Vaibhavs10/insanely-fast-whisper)"
 DETECTORS = "torchvision.models.detection"
 OPENAI = "weights, in OpenAI's table of Whisper's models"
 TORCHVISION = "in torchvision's list of weights"

@@ -142,9 +142,9 @@ class Watch(TorchDispatchMode):
             if problem:
                 fail(problem, [("self", tensors[0], first)])
             values = given_tensors(args[rule.indices + 1 :], kwargs)
-            one = next((each for each in values if not each.dim()), None)
-            if one is not None and first.type == "cpu" != place_of(one).type:
-                count_copy(one, first, False)
+            single = next((value for value in values if not value.dim()), None)
+            if first.type == "cpu" and single is not None and place_of(single).type != "cpu":
+                count_copy(single, first, False)  # PyTorch copies such a value itself
                 return first
             tensors = [tensors[0], *values]
         return self.one_device(func, rule, tensors, args, kwargs, call)

@@ -110,7 +110,7 @@ def test_a_child_takes_its_own_children_along():
         ("pass", "slow"),
         ("os.urandom(10**8)", "slow"),  # computes inside the system
         ("time.sleep(600)", "hangs"),
-        ("sum(range(4_000_000)), time.sleep(600)", "hangs"),  # computed only at first
+        ("sum(range(40_000_000)), time.sleep(600)", "hangs"),  # computed only at first
     ],
 )
 def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, cause):
