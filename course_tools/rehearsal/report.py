@@ -59,7 +59,7 @@ class Report:
             f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {self.operations:,} operations, "
             f"{share:.1%} of them on the GPU.",
         ]
-        if not self.on_gpu:
+        if not self.on_gpu and not any(self.peak_bytes):
             lines.append(
                 "Nothing ran on the GPU, all of it on the CPU: this says nothing about the program "
                 f'on a GPU. Does it move model and data, as with .to("{self.kind}")?'
