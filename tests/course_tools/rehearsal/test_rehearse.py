@@ -944,6 +944,13 @@ def test_float64_is_refused_on_a_mac():
             torch.zeros(2, dtype=torch.float64, device="mps")
 
 
+def test_who_moved_data_and_met_an_error_at_once_is_not_asked_whether_anything_was_moved():
+    with rehearse() as rehearsal, pytest.raises(RuntimeError, match="same device"):
+        torch.ones(3).cuda() + torch.ones(3)
+    assert rehearsal.report.on_gpu == 0 and "Nothing ran on the GPU" not in repr(rehearsal.report)
+    assert "Copies: 1" in repr(rehearsal.report)
+
+
 def test_the_report_counts_copies_waits_and_steps():
     with rehearse() as rehearsal:
         model = nn.Linear(4, 1).cuda()
