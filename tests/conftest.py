@@ -10,8 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+# A busy machine is no failure: neither a slow example nor a slow choice of one.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 # Threads that wait leave their core to another worker. OpenMP reads this when torch is imported,
 # and the processes and kernels of the tests inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lightning.fabric.utilities.apply_func import move_data_to_device
 from torch.nn.utils.rnn import pack_sequence
@@ -14,7 +14,6 @@ from torch.nn.utils.rnn import pack_sequence
 from course_utils.devices import Device, pick_device
 from course_utils.transfers import to_device
 
-no_deadline = settings(deadline=None)  # a busy machine is no failure
 META = torch.device("meta")
 NOWHERE = Device("meta", 0, "a device without data, which every machine has")
 Pair = collections.namedtuple("Pair", "left right")
@@ -76,7 +75,6 @@ def flat(obj):
     )
 
 
-@no_deadline
 @given(TREES)
 def test_moving_keeps_the_structure_what_is_no_tensor_what_is_one_tensor_and_the_original(tree):
     before, shape = flat(tree)
@@ -94,7 +92,6 @@ def test_moving_keeps_the_structure_what_is_no_tensor_what_is_one_tensor_and_the
         assert (before[one] is before[other]) == (after[one] is after[other])
 
 
-@no_deadline
 @given(TREES)
 def test_moving_to_where_it_is_copies_no_tensor(tree):
     assert all(
@@ -102,7 +99,6 @@ def test_moving_to_where_it_is_copies_no_tensor(tree):
     )
 
 
-@no_deadline
 @given(
     st.recursive(
         LEAVES, lambda inside: st.lists(inside) | st.builds(Pair, inside, inside), max_leaves=8

@@ -345,7 +345,7 @@ ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.text() | st.text(ALPHABET))
 def test_any_text_is_explained_or_refused(text):
     try:

@@ -238,7 +238,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_anything_is_translated_or_refused(kwargs):
     try:
