@@ -83,6 +83,7 @@ NO_GAPS = {
     "native_dropout_backward": "autograd alone calls it, and never for whole numbers",
     "norm": "complex numbers of 32 bits",
     "torch._scaled_mm": "types of AMD's cards",
+    "torch._scaled_mm_v2": "the same",
 }
 
 
