@@ -46,9 +46,14 @@ def replaced(names: Iterable[Name]) -> Iterator[list[Name]]:
 def _put_back_in_modules(handed_on: dict[tuple[str, int], Any], names: set[str]) -> None:
     """Put names back in modules that were imported meanwhile, and took them over."""
     for module in [sys.modules[name] for name in names]:
-        for name, value in list(vars(module).items()):
+        for name, value in list(_names_in(module).items()):
             if (name, id(value)) in handed_on:
                 setattr(module, name, handed_on[name, id(value)])
+
+
+def _names_in(module: Any) -> Mapping[str, Any]:
+    """Return what an entry of `sys.modules` defines; the entry is None for what may not load."""
+    return getattr(module, "__dict__", {})
 
 
 def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Iterator[Name]:
@@ -56,6 +61,7 @@ def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Ite
     originals = {name: vars(owner)[name] for name in values}
     for each, module in list(sys.modules.items()):
         if module is owner or each.startswith(family):
-            for name in originals.keys() & vars(module).keys():
-                if vars(module)[name] is originals[name]:
+            names = _names_in(module)
+            for name in originals.keys() & names.keys():
+                if names[name] is originals[name]:
                     yield Name(module, name, values[name])

@@ -1,5 +1,6 @@
 """Cells that begin with `%%needs`, in IPython's own shell, as a kernel runs it."""
 
+import builtins
 import re
 
 import pytest
@@ -14,6 +15,7 @@ BESIDE_A_GPU = "beside a GPU it is left out. The text below it says what to writ
 def run(monkeypatch, capsys):
     shell = InteractiveShell()
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.delattr(builtins, "_", raising=False)  # a doctest's; IPython then makes none
     what_cells_need(XLA=None, Darts="it is on holiday.", GPU="it is out.")
 
     def run_cell(source):

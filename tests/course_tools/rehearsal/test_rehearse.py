@@ -634,6 +634,15 @@ def test_every_name_is_torchs_again_however_a_block_ends(kind, ending):
     assert torch.overrides._get_current_function_mode() is None
 
 
+def test_modules_that_may_not_load_are_no_obstacle(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch_kept_out", None)  # as Python's import allows
+    monkeypatch.delitem(sys.modules, "torch_later", raising=False)
+    with rehearse():
+        monkeypatch.setitem(sys.modules, "torch_later", None)
+        assert torch.ones(1).cuda().is_cuda
+    assert not torch.ones(1).is_cuda and not torch.cuda.is_available()
+
+
 @pytest.mark.skipif(torch.__version__ < "2.7", reason="scan of PyTorch 2.6 has no backward pass")
 def test_scan_is_a_loop_on_the_gpu_also_backward():
     rows = torch.arange(12.0).reshape(4, 3).requires_grad_()

@@ -203,18 +203,21 @@ def test_a_large_product_is_held_back_by_its_arithmetic():
     assert (found.limit, found.operations) == ("arithmetic", 1)
 
 
-class Rows(SlowImages):
-    rows = torch.ones(64, 10)
+class Rows(torch.utils.data.Dataset):
+    rows = torch.ones(4096, 10)
+
+    def __len__(self):
+        return len(self.rows)
 
     def __getitem__(self, index):
         return self.rows[index]
 
 
 def test_rows_of_a_tensor_in_a_dataset_of_ones_own_get_whole_batches_and_no_workers():
-    loader = DataLoader(Rows(), 64, shuffle=True)
+    loader = DataLoader(Rows(), 512, shuffle=True)  # milliseconds, beside which a pause is short
     found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu")
     assert found.limit == "loader" and found.workers_to_try is None
-    assert "sampler=BatchSampler(RandomSampler(dataset), 64, drop_last=False)" in found.advice
+    assert "sampler=BatchSampler(RandomSampler(dataset), 512, drop_last=False)" in found.advice
 
 
 def compute_in_python():

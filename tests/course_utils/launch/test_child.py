@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -26,12 +27,14 @@ def make():
 
 
 @pytest.fixture(autouse=True)
-def _variables_are_put_back():
-    """A training sets where ranks meet; programs of later tests would look for them there."""
+def _what_a_training_sets_is_put_back():
+    """Later tests would look where its ranks met, and would not find torch_xla."""
     before = dict(os.environ)
     yield
     os.environ.clear()
     os.environ.update(before)
+    if sys.modules.get("torch_xla", "") is None:
+        del sys.modules["torch_xla"]
 
 
 def request_for(**arguments):
