@@ -71,7 +71,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
         chosen = [
             device
             for device in cpu_first()
-            if not kind_called(device.kind).recorded or _can_start_xla()
+            if not kind_called(device.kind).lazy or _can_start_xla()
         ]
     elif isinstance(devices, Device | torch.device | str | None):
         chosen = [as_device(devices)]
@@ -79,7 +79,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
         chosen = [as_device(device) for device in devices]
     found = []
     for device in dict.fromkeys(chosen):
-        if kind_called(device.kind).recorded:
+        if kind_called(device.kind).lazy:
             start_xla()
         if device.kind == "cpu" and torch.get_num_threads() > 1:
             found.append(Contestant(device, 1))
