@@ -13,9 +13,9 @@ from numbers import Integral
 import torch
 
 from course_tools.compare.measurement import Measurement
+from course_tools.compare.paired_timing import TimedCall, time_together
 from course_tools.compare.results import Result, describe_machine
 from course_tools.compare.same_draws import SameDraws, seeded
-from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.kinds import kind_called
