@@ -15,7 +15,7 @@ from start_python import python
 
 from course_tools.old_code import old_names
 from course_tools.old_code.__main__ import main
-from course_tools.old_code.explain import Explanation, explain
+from course_tools.old_code.explanation import Explanation, explain
 from course_tools.old_code.old_names import (
     ATTRIBUTES,
     KEYWORDS,
@@ -201,7 +201,7 @@ def test_a_missing_parso_is_one_line(monkeypatch, capsys):
 
 def test_the_all_clear_names_the_packages_that_were_asked_and_those_that_are_absent(monkeypatch):
     assert "installed torch, Lightning, Darts, NumPy lack" in str(explain("x = 1"))
-    monkeypatch.setattr("course_tools.old_code.explain.is_installed", {"torch"}.__contains__)
+    monkeypatch.setattr("course_tools.old_code.explanation.is_installed", {"torch"}.__contains__)
     clear = str(explain("x = 1"))
     assert "installed torch lack" in clear and "not asked: Lightning, Darts, NumPy" in clear
 

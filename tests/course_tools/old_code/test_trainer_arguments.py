@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from start_python import python
 
 from course_tools.old_code import old_names
-from course_tools.old_code.explain import explain
+from course_tools.old_code.explanation import explain
 from course_tools.old_code.trainer_arguments import ROWS, CannotTranslate, known, modernize, removed
 
 # the arguments of three old releases, with their defaults
