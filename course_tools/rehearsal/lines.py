@@ -36,6 +36,9 @@ HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 FOLDERS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 FOLDERS.append(os.path.dirname(torch.__path__[0]))
 LIBRARIES = (*(folder + os.sep for folder in FOLDERS), "<frozen", "<__array_function__", HERE)
+# What `python -c` runs has this name too; elsewhere a package wrote it, as dataclasses do.
+if sys.argv[:1] != ["-c"]:
+    LIBRARIES += ("<string>",)
 _of_user: dict[str, bool] = {}
 
 
