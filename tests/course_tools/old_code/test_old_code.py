@@ -15,17 +15,17 @@ from start_python import python
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explanation import Explanation, explain
+from course_tools.old_code.installed import PACKAGES
 from course_tools.old_code.old_names import (
     ATTRIBUTES,
     KEYWORDS,
     KNOWN,
     NAMES,
-    PACKAGES,
     TABLES,
     TEXTS,
 )
 from course_tools.old_code.read_text import LONGEST, Unreadable, whole_text
-from course_tools.old_code.trainer_arguments import removed
+from course_tools.old_code.trainer_arguments import removed_arguments
 
 # Old code with the beginning of its first advice, messages with theirs, and code of today.
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
@@ -205,8 +205,8 @@ def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_pat
     assert counts.keys() >= {"Lightning", "torch_xla", "Darts", "torch"}
     rows = {name: sum(1 for rows in KNOWN[name].values() for _ in rows) for name in KNOWN}
     rows = {name.split()[0]: count for name, count in rows.items()}
-    rows["Lightning"] += len(removed())
-    assert counts == rows and counts["Lightning"] > len(removed()) + len(ATTRIBUTES)
+    rows["Lightning"] += len(removed_arguments())
+    assert counts == rows and counts["Lightning"] > len(removed_arguments()) + len(ATTRIBUTES)
     assert clear in Explanation(())._repr_html_()
 
 
@@ -361,7 +361,7 @@ def test_any_text_is_explained_or_refused(text):
 
 
 def is_there(dotted):
-    """Say whether a full name can be imported; `find` of the tool asks in another way."""
+    """Say whether a full name can be imported; `resolve` of the tool asks in another way."""
     first, *parts = dotted.rstrip(".").split(".")
     thing = importlib.import_module(first)
     for part in parts:
