@@ -5,7 +5,7 @@ from typing import Any
 
 from course_tools.old_code.old_names import ALIASES, TRAINER, today
 from course_tools.old_code.parsed_code import Call, Code, source, steps
-from course_tools.old_code.trainer_arguments import known, removed
+from course_tools.old_code.trainer_arguments import known
 
 _LIGHTNING = re.compile(r"lightning|\bpl\.", re.IGNORECASE)
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
@@ -82,12 +82,11 @@ class Names:
         name = self.full(call.name)
         names = {each.name for each in call.arguments}
         if call.name in ("dict", "{}"):
-            is_old = bool(names & {*removed(), "accelerator"})
-            return self.is_for_darts(call) or (is_old and self._is_for_trainer(call.node, names))
+            return self.is_for_darts(call) or self._is_for_trainer(call.node, names)
         if call.name == "Trainer" and "Trainer" not in self.imported:
             return "Trainer" not in self.defined and bool(names & known())
         if name.endswith("Trainer") and name != TRAINER:  # a subclass, or a Trainer of others
-            return self.names_lightning and len(names & removed()) > 0 and len(names & known()) > 1
+            return self.names_lightning and len(names & known()) > 1
         return name in _MAKERS
 
     def takes_nothing_else(self, call: Call) -> bool:
