@@ -52,8 +52,6 @@ def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Note | None:
     if imported != head and _advise_called(imported, head, names):
         return None  # the import is reported
     for written, last in chain:
-        if "(" in written or "[" in written:
-            return None
         name = names.full_name(written)
         if re.fullmatch(r"self\.use_\w+", written):
             is_ours = written not in names.assigned and names.may_be_lightnings(class_of(last))

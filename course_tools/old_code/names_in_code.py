@@ -6,7 +6,7 @@ from typing import Any
 from course_tools.old_code.installed import TRAINER, canonical
 from course_tools.old_code.old_names import ALIASES
 from course_tools.old_code.parsed_code import Call, Code, source, steps
-from course_tools.old_code.trainer_arguments import known_arguments, removed_arguments
+from course_tools.old_code.trainer_arguments import known_arguments
 
 _LIGHTNING = re.compile(r"lightning|\bpl\.", re.IGNORECASE)
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
@@ -83,16 +83,11 @@ class Names:
         name = self.full_name(call.name)
         names = {each.name for each in call.arguments}
         if call.name in ("dict", "{}"):
-            is_old = bool(names & {*removed_arguments(), "accelerator"})
-            return self.is_for_darts(call) or (is_old and self._is_for_trainer(call.node, names))
+            return self.is_for_darts(call) or self._is_for_trainer(call.node, names)
         if call.name == "Trainer" and "Trainer" not in self.imported:
             return "Trainer" not in self.defined and bool(names & known_arguments())
         if name.endswith("Trainer") and name != TRAINER:  # a subclass, or a Trainer of others
-            return (
-                self.names_lightning
-                and len(names & removed_arguments()) > 0
-                and len(names & known_arguments()) > 1
-            )
+            return self.names_lightning and len(names & known_arguments()) > 1
         return name in _MAKERS
 
     def takes_nothing_else(self, call: Call) -> bool:
