@@ -372,7 +372,7 @@ def test_no_file_of_the_working_folder_stands_for_a_package(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     before = sys.path[:]
-    monkeypatch.setattr(old_names, "_resolved", lambda name: sys.path[:])
+    monkeypatch.setattr(installed, "_resolved", lambda name: sys.path[:])
     assert set(before) - set(installed.resolve.__wrapped__("torch.nn")) == {str(tmp_path)}
     assert sys.path == before
 
