@@ -36,9 +36,6 @@ HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 FOLDERS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 FOLDERS.append(os.path.dirname(torch.__path__[0]))
 LIBRARIES = (*(folder + os.sep for folder in FOLDERS), "<frozen", "<__array_function__", HERE)
-# What `python -c` runs has this name too; elsewhere a package wrote it, as dataclasses do.
-if sys.argv[:1] != ["-c"]:
-    LIBRARIES += ("<string>",)
 _of_user: dict[str, bool] = {}
 
 
@@ -53,9 +50,14 @@ def is_users(filename: str) -> bool:
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame of the user's program, from a frame outwards."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not (is_users(frame.f_code.co_filename) and not is_written(frame)):
         frame = frame.f_back
     return frame
+
+
+def is_written(frame: FrameType) -> bool:
+    """Tell whether a package wrote this code, as dataclasses do, and not who typed `python -c`."""
+    return frame.f_code.co_filename == "<string>" and "__file__" in frame.f_globals
 
 
 def frame_at(depth: int) -> FrameType:
