@@ -128,7 +128,10 @@ def test_each_step_that_is_timed_moves_the_weights_and_forgets_its_gradients(les
         step = partial(make_step(), (image, None))
     before = [each.detach().clone() for each in seen]
     step()
-    assert not any(torch.equal(*pair) for pair in zip(before, seen, strict=True))
+    moved = [(new.detach() - old).abs().max() for old, new in zip(before, seen, strict=True)]
+    assert all(moved)
+    if lesson != "waiting":  # Adam's first step is its learning rate: 0.001, as PyTorch's default
+        assert max(moved) == pytest.approx(1e-3, rel=0.01)
     if lesson == "gpu":  # where the next step resets them
         step()
         assert seen[0].grad.tolist() == [[4, 4]]

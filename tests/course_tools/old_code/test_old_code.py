@@ -13,20 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from start_python import python
 
-from course_tools.old_code import old_names
+from course_tools.old_code import installed
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explanation import Explanation, explain
+from course_tools.old_code.hooks import Hook
+from course_tools.old_code.installed import PACKAGES
 from course_tools.old_code.old_names import (
     ATTRIBUTES,
     KEYWORDS,
     KNOWN,
     NAMES,
-    PACKAGES,
     TABLES,
     TEXTS,
 )
 from course_tools.old_code.read_text import LONGEST, Unreadable, whole_text
-from course_tools.old_code.trainer_arguments import removed
+from course_tools.old_code.trainer_arguments import removed_arguments
 
 # Old code with the beginning of its first advice, messages with theirs, and code of today.
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
@@ -213,8 +214,8 @@ def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_pat
     assert counts.keys() >= {"Lightning", "torch_xla", "Darts", "torch"}
     rows = {name: sum(1 for rows in KNOWN[name].values() for _ in rows) for name in KNOWN}
     rows = {name.split()[0]: count for name, count in rows.items()}
-    rows["Lightning"] += len(removed())
-    assert counts == rows and counts["Lightning"] > len(removed()) + len(ATTRIBUTES)
+    rows["Lightning"] += len(removed_arguments())
+    assert counts == rows and counts["Lightning"] > len(removed_arguments()) + len(ATTRIBUTES)
     assert clear in Explanation(())._repr_html_()
 
 
@@ -372,8 +373,8 @@ def test_no_file_of_the_working_folder_stands_for_a_package(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     before = sys.path[:]
-    monkeypatch.setattr(old_names, "_resolved", lambda name: sys.path[:])
-    assert set(before) - set(old_names.find.__wrapped__("torch.nn")) == {str(tmp_path)}
+    monkeypatch.setattr(installed, "_resolved", lambda name: sys.path[:])
+    assert set(before) - set(installed.resolve.__wrapped__("torch.nn")) == {str(tmp_path)}
     assert sys.path == before
 
 
@@ -389,13 +390,13 @@ value = Plain()
     ("name", "answer"),
     [
         ("their_package.Plain.here", 1),
-        ("their_package.nothing", old_names.GONE),
-        ("their_package.Plain.nothing", old_names.GONE),
-        ("their_package.Color.BLUE", old_names.UNKNOWN),  # an enumeration answers as it likes
-        ("their_package.value.nothing", old_names.UNKNOWN),  # and so does an object
-        ("their_package.needs_more", old_names.UNKNOWN),
-        ("their_file.nothing", old_names.UNKNOWN),  # no installer left its record
-        ("no_such_package.nothing", old_names.UNKNOWN),
+        ("their_package.nothing", installed.GONE),
+        ("their_package.Plain.nothing", installed.GONE),
+        ("their_package.Color.BLUE", installed.UNKNOWN),  # an enumeration answers as it likes
+        ("their_package.value.nothing", installed.UNKNOWN),  # and so does an object
+        ("their_package.needs_more", installed.UNKNOWN),
+        ("their_file.nothing", installed.UNKNOWN),  # no installer left its record
+        ("no_such_package.nothing", installed.UNKNOWN),
     ],
 )
 def test_a_name_has_gone_only_where_its_package_can_say_so(name, answer, tmp_path, monkeypatch):
@@ -406,7 +407,7 @@ def test_a_name_has_gone_only_where_its_package_can_say_so(name, answer, tmp_pat
     (tmp_path / "their_package-1.0.dist-info").mkdir()
     (tmp_path / "their_file.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert old_names._resolved(name) is answer
+    assert installed._resolved(name) is answer
 
 
 @pytest.mark.parametrize(
@@ -423,7 +424,7 @@ def test_a_name_has_gone_only_where_its_package_can_say_so(name, answer, tmp_pat
     ],
 )
 def test_a_call_fails_as_pythons_own_rule_says(passed, is_open, required, accepted, refused):
-    called = old_names.Hook("Callback", "on_it", passed, "def on_it(self)", is_open)
+    called = Hook("Callback", "on_it", passed, "def on_it(self)", is_open)
     assert bool(called.refuses(required, accepted)) == refused
 
 
@@ -431,7 +432,7 @@ def test_a_call_fails_as_pythons_own_rule_says(passed, is_open, required, accept
 
 
 def is_there(dotted):
-    """Say whether a full name can be imported; `find` of the tool asks in another way."""
+    """Say whether a full name can be imported; `resolve` of the tool asks in another way."""
     first, *parts = dotted.rstrip(".").split(".")
     thing = importlib.import_module(first)
     for part in parts:
