@@ -23,7 +23,7 @@ def enough_workers(seen: LoopRecord, loader_s: float) -> int:
     # of w workers that cannot keep up, each takes w steps for its batch
     one_batch_s = seen.step_s * workers if workers else seen.fetch_s
     rest_s = max(seen.step_s - loader_s, 1e-3 * seen.step_s)
-    return max(math.ceil(one_batch_s / rest_s), workers + 1)
+    return math.ceil(one_batch_s / rest_s)
 
 
 def _restarts(seen: LoopRecord) -> bool:

@@ -332,6 +332,7 @@ def test_a_kind_of_file_it_does_not_read_is_refused_and_the_others_are_read(tmp_
 
 def test_a_card_shows_each_finding_with_its_text_escaped():
     html = explain("Trainer(gpus=2, weights_summary='<b>')")._repr_html_()
+    assert len(explain(f"Trainer(gpus='{'1,' * 500}')").findings[0].old) < 100
     assert ">1</td>" in html and "gpus=2" in html and "&lt;b&gt;" in html and "<b>'" not in html
 
 
