@@ -22,10 +22,10 @@ runtime (serving.json):
 `layer_s` is what a layer takes beside its bytes and operations, and `host_s` what a host of 2021
 needs to launch it; one of today needs as much less as in `time.step_time`. llama.cpp unpacks and
 multiplies outside the tensor cores, so a byte takes `byte_flops` operations of the peak in fp32
-there: a card with much bandwidth for its fp32, such as the A100, does not reach it. Transformers copies keys and values
-into a longer tensor for each token (`kv_times`), and once for each head that shares them
-(`kv_spread`). With experts, `linear used` is what one token meets, and `linear met` what the tokens of
-a step meet together, an even share for each expert.
+there: a card with much bandwidth for its fp32, such as the A100, does not reach it. Transformers
+copies keys and values into a longer tensor for each token (`kv_times`), and once for each head that
+shares them (`kv_spread`). With experts, `linear used` is what one token meets, and `linear met`
+what the tokens of a step meet together, an even share for each expert.
 
 The numbers are fitted on published rates, and the factors are the errors that were seen on them.
 """
