@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch.utils.benchmark import Timer
 
-from course_tools.compare.time_together import TimedCall, time_together
+from course_tools.compare.paired_timing import TimedCall, time_together
 from course_utils.devices import pick_device
 from course_utils.hardware.machine import cpu_name
 from course_utils.timing import time_call

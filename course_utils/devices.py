@@ -153,7 +153,7 @@ def wait_for(device: Device | torch.device | str | None = None) -> None:
     """
     device = as_torch_device(device)
     kind = KINDS[device.type]
-    if kind.recorded:
+    if kind.lazy:
         import torch_xla
         from torch_xla.core import xla_model
 
@@ -178,7 +178,7 @@ def _current_device() -> torch.device:
 def _count(kind: str) -> int:
     if KINDS[kind].host:
         return 1
-    if KINDS[kind].recorded:
+    if KINDS[kind].lazy:
         return len(detect.xla_tpus()) or int(detect.can_rehearse())
     torch_kind, count = detect.torch_accelerator()
     return count if kind == torch_kind else 0

@@ -19,10 +19,11 @@ class Kind:
     #: the processor that Python itself runs on; there is always one, and its calls return when the
     #: work is done
     host: bool = False
-    #: torch_xla finds it, records its operations, and runs them when it is told to
-    recorded: bool = False
-    #: torch starts it once per process and says whether it has, so it can be asked before
-    starts: bool = False
+    #: torch_xla records operations for it, and runs them when it is told to
+    lazy: bool = False
+    #: using it creates a context in the process, and `is_initialized` of its module in torch says
+    #: whether there is one
+    has_context: bool = False
     #: its memory is the host's
     shares_memory: bool = False
     #: NVIDIA's management library describes it, unless torch was built for AMD
@@ -43,7 +44,7 @@ class Kind:
 KINDS = {
     "cpu": Kind(host=True, queues_copies=False, block_s=BLOCK_S, lightning="cpu", ddp=True),
     "cuda": Kind(
-        starts=True,
+        has_context=True,
         nvml=True,
         maker="AMD",
         pins=True,
@@ -53,9 +54,9 @@ KINDS = {
     ),
     # It may read the CPU's tensor after that was freed (pytorch/pytorch 189690): no queued copies.
     "mps": Kind(shares_memory=True, queues_copies=False, lightning="mps"),
-    "xpu": Kind(starts=True, maker="Intel", pins=True, activity="XPU"),
+    "xpu": Kind(has_context=True, maker="Intel", pins=True, activity="XPU"),
     # A TPU, or its rehearsal. It is waited for at every call, so one block need not last longer.
-    "xla": Kind(recorded=True, block_s=BLOCK_S, lightning="tpu"),
+    "xla": Kind(lazy=True, block_s=BLOCK_S, lightning="tpu"),
 }
 
 

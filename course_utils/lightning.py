@@ -65,7 +65,7 @@ def trainer_kwargs(
     arguments: dict[str, Any] = {"accelerator": kind.lightning, "devices": [device.index]}
     if kind.host:
         arguments["devices"] = 1
-    if kind.recorded:
+    if kind.lazy:
         start_xla()
         if device.rehearsal:
             arguments["accelerator"] = _rehearsal(package)

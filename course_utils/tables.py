@@ -9,7 +9,8 @@ from collections.abc import Sequence
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
 LINE = 90  # letters of a line in a terminal, and in JupyterLab beside its list of files
-CELL, ROW = "padding:0.3em 0.6em;text-align:left", '<tr style="border-bottom:1px solid">'
+CELL_STYLE = "padding:0.3em 0.6em;text-align:left"
+ROW_START = '<tr style="border-bottom:1px solid">'
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
@@ -47,10 +48,10 @@ def html_card(
     It sets no colour of its own, so it follows the theme around it, and reads as a plain table
     without styles.
     """
-    heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
-    body = "".join(f"{ROW}{''.join(map(_cell, row))}</tr>" for row in rows)
-    caption = f'<caption style="{CELL}"><strong>{_safe(title)}</strong></caption>'
-    table = f"{caption}<thead>{ROW}{heads}</tr></thead><tbody>{body}</tbody>"
+    heads = "".join(f'<th scope="col" style="{CELL_STYLE}">{_safe(cell)}</th>' for cell in header)
+    body = "".join(f"{ROW_START}{''.join(map(_cell, row))}</tr>" for row in rows)
+    caption = f'<caption style="{CELL_STYLE}"><strong>{_safe(title)}</strong></caption>'
+    table = f"{caption}<thead>{ROW_START}{heads}</tr></thead><tbody>{body}</tbody>"
     style = "border-collapse:collapse;background:transparent;color:inherit"
     note = f"<p>{_safe(foot)}</p>" if foot else ""
     return f'<table class="course-card" style="{style}">{table}</table>{note}'
@@ -60,7 +61,7 @@ def _cell(text: str) -> str:
     # A long name may break anywhere, a sentence between words, and a few short words nowhere.
     wrap = "white-space:nowrap" if len(text) <= 16 else "white-space:normal"
     wrap += ";overflow-wrap:anywhere" * any(len(word) > 16 for word in text.split())
-    return f'<td style="{CELL};{wrap}">{_safe(text)}</td>'
+    return f'<td style="{CELL_STYLE};{wrap}">{_safe(text)}</td>'
 
 
 def _safe(text: str) -> str:

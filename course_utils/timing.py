@@ -63,7 +63,7 @@ class Stopwatch:
 
     def __init__(self, fn: Callable[[], object], device: Device):
         self.kind = kind_called(device.kind)
-        if self.kind.recorded:
+        if self.kind.lazy:
             start_xla()
         self.fn, self.device = fn, device
         if not self.kind.host:
@@ -74,7 +74,7 @@ class Stopwatch:
         self.call_s = math.inf  # of one call at the end of the warm-up
         # whether the clock waited for the device that held the result of the first call
         self.waited = True
-        self._run = self._run_recorded if self.kind.recorded else self._run_many
+        self._run = self._run_recorded if self.kind.lazy else self._run_many
 
     def _read_first(self) -> None:
         wait_for(self.device)
@@ -87,7 +87,7 @@ class Stopwatch:
         where = getattr(result, "device", None)
         if isinstance(where, torch.device) and where.type not in ("cpu", "meta"):
             # XLA waits for all of its devices at once
-            same_index = self.kind.recorded or where.index in (None, self.device.index)
+            same_index = self.kind.lazy or where.index in (None, self.device.index)
             self.waited = where.type == self.device.kind and same_index
 
     def warm_up(self) -> None:
@@ -117,7 +117,7 @@ class Stopwatch:
             RuntimeError: XLA's counters say that it compiles again and again, or does not run one
                 program a call.
         """
-        if not self.kind.recorded:
+        if not self.kind.lazy:
             return self._read_block()
         for _ in range(MOST_COMPILING):
             before = xla_counters()

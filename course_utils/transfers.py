@@ -45,7 +45,7 @@ def to_device(
     """
     target = as_torch_device(device)
     kind = kind_called(target.type)
-    if kind.recorded:
+    if kind.lazy:
         start_xla()  # without it torch has no such device
     try:
         return _walk(obj, _mover(target, non_blocking and kind.queues_copies))

@@ -24,6 +24,8 @@ from course_utils.kinds import kind_called
 # how .item() reads a value; torch_xla counts it as a fallback
 READING = "aten::_local_scalar_dense"
 
+_first_device: torch.device | None = None  # XLA's, from when `start_xla` has started it
+
 
 def xla_problem() -> str | None:
     """Return one sentence on why torch_xla cannot be used here and what helps, or None.
@@ -97,7 +99,6 @@ def import_torch_xla_before_lightning() -> None:
             import_torch_xla()
 
 
-@functools.cache
 def start_xla() -> torch.device:
     """Start XLA on the TPU, or else on the CPU (the rehearsal), and return its first device.
 
@@ -110,6 +111,18 @@ def start_xla() -> torch.device:
         ImportError: as `import_torch_xla` does.
         RuntimeError: there is another `xla_problem`, or there was a backward pass before.
     """
+    global _first_device
+    if _first_device is None:
+        _first_device = _start_xla()
+    return _first_device
+
+
+def started_xla() -> torch.device | None:
+    """Return XLA's first device if it has been started in this process, else None."""
+    return _first_device
+
+
+def _start_xla() -> torch.device:
     torch_xla = import_torch_xla()
     if problem := xla_problem():
         raise RuntimeError(f"XLA cannot start: {problem}")
@@ -123,15 +136,10 @@ def start_xla() -> torch.device:
     except RuntimeError as error:
         raise RuntimeError(
             "XLA was started too late: this process ran a backward pass before, and PyTorch can go "
-            "backward only on the devices it knew by then. Restart the kernel and call start_xla() "
-            "of course_utils.xla in the first cell. Until then, name another device."
+            "backward only on the devices it knew by then. Restart the kernel and call "
+            "course_utils.start_xla() in the first cell. Until then, name another device."
         ) from error
     return device
-
-
-def started_xla() -> torch.device | None:
-    """Return XLA's first device if it has been started in this process, else None."""
-    return start_xla() if start_xla.cache_info().currsize else None
 
 
 def run_recorded(device: torch.device) -> None:
@@ -139,7 +147,7 @@ def run_recorded(device: torch.device) -> None:
 
     Each call ends one program and does not wait for it. On any other device it does nothing.
     """
-    if kind_called(device.type).recorded:
+    if kind_called(device.type).lazy:
         import torch_xla
 
         torch_xla.sync()

@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".github"
@@ -48,16 +48,10 @@ def take(browser: Browser, page: Path) -> None:
         opened = browser.new_page(**screen, device_scale_factor=1.6, bypass_csp=True)
         opened.goto(page.resolve().as_uri())
         opened.add_style_tag(content=ANSWER_ALONE)
-        save(opened, f"first-look{ending}.png")
+        opened.screenshot(path=FOLDER / f"first-look{ending}.png", full_page=True)
         opened.set_content(lesson_page(LESSON))
-        save(opened, f"lesson{ending}.png")
+        opened.screenshot(path=FOLDER / f"lesson{ending}.png", full_page=True)
         opened.close()
-
-
-def save(page: Page, name: str) -> None:
-    """Write a picture of the whole of a page, once its fonts are there."""
-    page.evaluate("document.fonts.ready")
-    page.screenshot(path=FOLDER / name, full_page=True)
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ from numbers import Integral
 import torch
 
 from course_tools.compare.measurement import Measurement
+from course_tools.compare.paired_timing import TimedCall, time_together
 from course_tools.compare.results import Result, describe_machine
 from course_tools.compare.same_draws import SameDraws, seeded
-from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.kinds import kind_called
@@ -71,7 +71,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
         chosen = [
             device
             for device in cpu_first()
-            if not kind_called(device.kind).recorded or _can_start_xla()
+            if not kind_called(device.kind).lazy or _can_start_xla()
         ]
     elif isinstance(devices, Device | torch.device | str | None):
         chosen = [as_device(devices)]
@@ -79,7 +79,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
         chosen = [as_device(device) for device in devices]
     found = []
     for device in dict.fromkeys(chosen):
-        if kind_called(device.kind).recorded:
+        if kind_called(device.kind).lazy:
             start_xla()
         if device.kind == "cpu" and torch.get_num_threads() > 1:
             found.append(Contestant(device, 1))

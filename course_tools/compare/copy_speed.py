@@ -116,7 +116,7 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
     if kind.host:
         return {"in memory": partial(host.clone().copy_, host)}
     there = to_device(host, device)
-    if kind.recorded:  # copy_ would be recorded as a program; these two are plain transfers
+    if kind.lazy:  # copy_ would be recorded as a program; these two are plain transfers
         return {"to the device": partial(to_device, host, device), "from the device": there.cpu}
     return {
         "to the device": partial(there.copy_, host),

@@ -18,7 +18,7 @@ import torch
 
 import course_utils
 from course_tools.compare.measurement import Measurement
-from course_tools.compare.time_together import PRECISION, Ratio, ratio_of_rounds
+from course_tools.compare.paired_timing import PRECISION, Ratio, ratio_of_rounds
 from course_utils.atomic_write import write_atomically
 from course_utils.hardware.machine import cpu_name, version_of
 from course_utils.hardware.nvidia import read_driver

@@ -4,3 +4,12 @@ It reads files and variables first, then tries a kernel on every device in child
 time limit, so that nothing here can hang or die with a driver. It starts without torch, since torch
 may be what is broken, and beside files that break other programs: see `shadows`.
 """
+
+from course_utils.lazy_names import lazy_names
+
+_HOMES = {
+    "diagnose": "examine",
+}
+
+__all__ = [*_HOMES]
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

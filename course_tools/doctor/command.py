@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from course_tools.doctor.diagnose import LIMIT_S, diagnose
+from course_tools.doctor.examine import LIMIT_S, diagnose
 from course_tools.private import everything_without_secrets
 from course_utils.kinds import KINDS
 from course_utils.show_result import show_result

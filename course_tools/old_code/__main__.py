@@ -27,7 +27,7 @@ def _report(name: str, several: bool) -> int:
     """Print what is outdated in one file and return its exit status."""
     # Here, so that --help does not wait for PyTorch.
     try:
-        from course_tools.old_code.explain import explain
+        from course_tools.old_code.explanation import explain
         from course_tools.old_code.read_text import Unreadable, whole_text
     except ModuleNotFoundError as error:
         print(error, file=sys.stderr)

@@ -29,11 +29,11 @@ The modules, each of which uses only those below it:
 
     __main__, pytest_fixture   begin a rehearsal for a script, and for a test
     rehearse      the block: what there is, the names to replace, the watch; puts everything back
-    tensors, gradients, cards, processes, autocast    the names, and what stands there meanwhile
+    tensors, gradients, gpu_modules, processes, autocast    the names, and what stands there
     operations    the watch: sees each operation, checks it, runs it on the CPU, marks its results
     rules         which operation accepts what on which device, as tables, and PyTorch's words
     report        what was seen, in words; others: compiled code that nobody looked into
-    where         the mark on each storage that says where it would be, and moves between devices
+    placement     the mark on each storage that says where it would be, and moves between devices
     memory        how full a card is; lines: the user's line; names: replaces, and puts back
 """
 

@@ -105,7 +105,7 @@ class Timeline:
         return self.plot()._repr_mimebundle_()
 
 
-def timeline(fn: Callable[[], object], *, device: Device | str | None = None) -> Timeline:
+def record_timeline(fn: Callable[[], object], *, device: Device | str | None = None) -> Timeline:
     """Run `fn()` once unseen and once under torch.profiler; return what host and device did the
     second time, and when.
 

@@ -35,7 +35,7 @@ def torch_accelerator() -> tuple[str, int]:
 
 def is_running(kind: str) -> bool:
     """Say whether this process has started torch's devices of a kind."""
-    return KINDS[kind].starts and torch.get_device_module(kind).is_initialized()
+    return KINDS[kind].has_context and torch.get_device_module(kind).is_initialized()
 
 
 def current_index(kind: str) -> int:

@@ -119,33 +119,47 @@ def _why_it_ended(status: int) -> str:
 @contextmanager
 def _own_folder(request: Request) -> Iterator[int]:
     """Create the folder, and lock it for as long as this process or the training runs."""
-    import fcntl
+    lock = _open_lock(Path(request.out))
+    try:
+        holder = os.read(lock, 1000)
+        _take_lock(lock, holder, request)
+        _refuse_files_of_others(request, holder)
+        _sign_lock(lock, request)
+        yield lock
+    finally:
+        os.close(lock)
 
-    folder = Path(request.out)
+
+def _open_lock(folder: Path) -> int:
+    """Return the open lock file of a folder, and create both where they are not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        return os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise LaunchError(
             f"the folder {folder} cannot be used: {error}. Choose another folder."
         ) from None
+
+
+def _take_lock(lock: int, holder: bytes, request: Request) -> None:
+    """Take the lock, or raise LaunchError with the name of who holds it."""
+    import fcntl
+
     try:
-        holder = os.read(lock, 1000)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            other = holder.decode(errors="replace") or "another launch"
-            raise LaunchError(f"{folder} is in use by {other}. Choose another folder.") from None
-        _refuse_files_of_others(request, holder)
-        name = request.training.encode(errors="backslashreplace")  # a file's may be in any encoding
-        try:
-            os.truncate(lock, 0)
-            os.pwrite(lock, HOLDER + name + b" (process %d)" % os.getpid(), 0)
-        except OSError as error:
-            raise LaunchError(f"nothing can be written to the folder {folder}: {error}.") from None
-        yield lock
-    finally:
-        os.close(lock)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        other = holder.decode(errors="replace") or "another launch"
+        raise LaunchError(f"{request.out} is in use by {other}. Choose another folder.") from None
+
+
+def _sign_lock(lock: int, request: Request) -> None:
+    """Write into the lock file who holds it, for the error of another launch."""
+    name = request.training.encode(errors="backslashreplace")  # a file's may be in any encoding
+    try:
+        os.truncate(lock, 0)
+        os.pwrite(lock, HOLDER + name + b" (process %d)" % os.getpid(), 0)
+    except OSError as error:
+        raise LaunchError(f"nothing can be written to the folder {request.out}: {error}.") from None
 
 
 def _refuse_files_of_others(request: Request, holder: bytes) -> None:

@@ -79,8 +79,13 @@ def test_two_ranks_on_the_cpu_leave_the_one_gpu_of_a_machine_alone(what, tmp_pat
 def test_what_torch_2_9_makes_python_3_13_say_in_each_process_is_not_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", "ignore:mine")
     monkeypatch.setenv("PYTHON_COLORS", "1")
-    monkeypatch.setattr("course_lessons.prepare_ranks.what_cells_need", lambda **_: None)
-    prepare_ranks(str(tmp_path / "runs"))
+    asked = []
+    needs = "course_lessons.prepare_ranks.what_cells_need"
+    monkeypatch.setattr(needs, lambda **each: asked.append(sorted(each)))
+    for _ in range(2):  # a cell may run twice
+        prepare_ranks(str(tmp_path / "runs" / "lesson-3"))
+    assert asked == [["copies", "ranks"]] * 2 and (tmp_path / "runs" / "lesson-3").is_dir()
+    assert os.environ["PYTHONWARNINGS"].count(",") == 1
     code = (
         "import warnings; warnings.warn('mine', UserWarning); warnings.warn('functools.partial "
         "will be a method descriptor in future Python versions', FutureWarning)"

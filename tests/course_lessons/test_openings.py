@@ -1,5 +1,7 @@
 """What the set-up cell of a lesson does beyond its packages: a folder, and the first picture."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,67 @@ def test_the_opening_picture_has_the_lessons_words_or_its_own(drawn, words, alt,
     monkeypatch.setitem(openings.OPENINGS, "cpu", ("a:b", words))
     monkeypatch.setattr(openings, "load_function", lambda name: lambda: found)
     assert getattr(openings.draw_opening("cpu"), "alt", None) == alt
+
+
+PIP = [sys.executable, "-m", "pip", "install"]
+
+
+@pytest.mark.parametrize(
+    ("here", "status", "begins"),
+    [
+        ({"pip", "uv", "ensurepip"}, 1, PIP),
+        ({"uv", "ensurepip"}, 1, ["/bin/uv", "pip", "install"]),
+        ({"ensurepip"}, 0, PIP),
+        ({"ensurepip"}, 1, []),
+        (set(), 0, []),
+    ],
+)
+def test_a_kernel_gets_packages_by_its_pip_or_uv_or_the_pip_that_python_brings(
+    here, status, begins, monkeypatch
+):
+    done = subprocess.CompletedProcess([], status)
+    monkeypatch.setattr(setup, "find_spec", lambda name: name in here or None)
+    monkeypatch.setattr(setup.shutil, "which", lambda name: f"/bin/{name}" if name in here else "")
+    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: done)
+    for variable in ("UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES"):
+        monkeypatch.setenv(variable, "30")
+    command = setup.install_command()
+    assert command[: len(begins)] == begins and bool(command) == bool(begins)
+    if not command:
+        assert setup.install([Requirement("lightning>=2.5")]).endswith(
+            f"In a terminal: uv pip install --python {sys.executable} 'lightning>=2.5'"
+        )
+
+
+@pytest.mark.parametrize(
+    ("ends", "said", "answer"),
+    [
+        ([0], "", ""),
+        ([1, 0], "", ""),
+        (
+            [1, 1],
+            "Looking\nERROR: no a (from versions: none)",
+            "no a (from versions: none) (connect to a network, or put the wheels of what is "
+            "missing beside this notebook)",
+        ),
+        ([1, 1], "the disk is full.", "the disk is full (nothing that was here has changed)"),
+    ],
+)
+def test_wheels_that_lie_here_come_before_an_index_and_what_is_here_stays(
+    ends, said, answer, monkeypatch, tmp_path
+):
+    tried, left = [], iter(ends)
+
+    def run(command, **_):
+        words = dict(word.partition("=")[::2] for word in command)
+        tried.append("--no-index" in command)
+        assert Path(words["--constraint"]).read_text() == "torch==9.9\n" and command[-1] == "a<2"
+        assert words["--find-links"] == str(tmp_path)
+        return subprocess.CompletedProcess(command, next(left), "", said)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(setup, "installed", lambda: {"torch": "9.9", "apt": "1.1build1"})
+    monkeypatch.setattr(setup, "install_command", lambda: ["pip"])
+    monkeypatch.setattr(setup.subprocess, "run", run)
+    assert setup.install([Requirement("a<2")]) == answer
+    assert tried == [True, False][: len(ends)]

@@ -16,7 +16,7 @@ def waited(monkeypatch):
     """A machine with two accelerators of Intel's Gaudi, which torch calls "hpu"; it is the list of
     the devices that were waited for.
     """
-    row = Kind(starts=True, maker="Gaudi", lightning="hpu", block_s=0.5)
+    row = Kind(has_context=True, maker="Gaudi", lightning="hpu", block_s=0.5)
     monkeypatch.setitem(KINDS, "hpu", row)
     properties = SimpleNamespace(name="Gaudi 3", total_memory=128 * 10**9)
     module = SimpleNamespace(

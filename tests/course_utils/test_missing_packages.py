@@ -25,7 +25,7 @@ def run_without(code: str) -> subprocess.CompletedProcess:
         ("import course_tools.figures", "matplotlib"),
         ("from course_tools.compare.charts import plot_rates", "matplotlib"),
         ("import course_utils.lightning", "pytorch_lightning"),
-        ("import course_tools.old_code.explain", "parso"),
+        ("import course_tools.old_code.explanation", "parso"),
     ],
 )
 def test_what_a_tool_lacks_is_named_with_the_command_that_installs_it(code, package):

@@ -81,10 +81,7 @@ def test_starting_xla_after_a_backward_pass_says_what_to_do(in_xla):
         "from course_utils.xla import start_xla; start_xla()"
     )
     assert "RuntimeError: XLA was started too late" in done.stderr
-    assert (
-        "Restart the kernel and call start_xla() of course_utils.xla in the first cell."
-        in done.stderr
-    )
+    assert "Restart the kernel and call course_utils.start_xla() in the first cell." in done.stderr
     assert "Until then, name another device" in done.stderr
 
 

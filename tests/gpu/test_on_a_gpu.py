@@ -17,8 +17,8 @@ from test_rehearse import PASSED, REFUSED
 
 from course_tools.compare.copy_speed import _copiers, copy_rate
 from course_tools.compare.workloads import using_tf32
+from course_tools.timeline import record_timeline
 from course_tools.timeline.bottleneck import find_bottleneck
-from course_tools.timeline.timeline import timeline
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.timing import time_call
 from course_utils.transfers import to_device
@@ -142,7 +142,9 @@ def test_what_limits_a_loop_on_a_gpu_is_what_was_built_in(device):
 @needs_cuda
 def test_a_timeline_shows_the_stream_and_the_copies_and_that_the_host_goes_on(device):
     x, source = torch.ones(4096, 4096, device="cuda"), torch.ones(1024, 1024).pin_memory()
-    found = timeline(lambda: (source.to("cuda", non_blocking=True), x @ x, x @ x), device=device)
+    found = record_timeline(
+        lambda: (source.to("cuda", non_blocking=True), x @ x, x @ x), device=device
+    )
     lanes = {lane.kind: lane for lane in found.lanes}
     assert {"host", "device", "copies"} <= lanes.keys()
     calls = [span for span in lanes["host"].work if span.name == "aten::matmul"]

@@ -44,7 +44,7 @@ def time_batches(batches: Sequence[int] = BATCHES) -> dict[int, float]:
 
 def _training_step(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], None]:
     model = AirRNN()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
 
     def step() -> None:
         mse_loss(model(inputs), targets).backward()

@@ -4,7 +4,7 @@ from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, expect_pair, number_of
-from course_tools.compare.time_together import Ratio
+from course_tools.compare.paired_timing import Ratio
 
 WORK_S = 0.010  # of a call on the simulated device
 TOO_CLOSE = "too close to call"

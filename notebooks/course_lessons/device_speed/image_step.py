@@ -38,7 +38,7 @@ def training_step(
     """
     dtype = DTYPES[precision]
     model, inputs, targets = to_device((model, inputs, targets), device)
-    optimizer = fast_adam(model.parameters(), device.torch_device, 1e-3)
+    optimizer = fast_adam(model.parameters(), device.torch_device)
 
     def step() -> torch.Tensor:
         with nullcontext() if dtype is torch.float32 else torch.autocast(device.kind, dtype):

@@ -20,7 +20,7 @@ from stand_ins import (
     stub_smi,
 )
 
-from course_tools.doctor.diagnose import diagnose
+from course_tools.doctor.examine import diagnose
 
 pytestmark = needs_linux
 

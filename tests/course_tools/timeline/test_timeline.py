@@ -10,7 +10,7 @@ from torch.profiler import record_function
 
 from course_tools.timeline import timeline as module
 from course_tools.timeline.bottleneck import bottleneck_of
-from course_tools.timeline.timeline import Timeline, lanes_of, timeline
+from course_tools.timeline.timeline import Timeline, lanes_of, record_timeline
 
 
 def names(lane):
@@ -42,7 +42,7 @@ def test_named_blocks_come_in_order_and_contain_their_operations():
         with record_function("second"):
             torch.ones(64).exp()
 
-    (host,) = timeline(fn).lanes
+    (host,) = record_timeline(fn).lanes
     assert names(host) == ["first", "second"]
     first, second = host.named
     inside = {
@@ -67,7 +67,7 @@ def test_a_second_thread_has_a_lane_and_the_host_waits_for_it(worker):
         with record_function("wait"):
             worker.join()
 
-    found = timeline(fn)
+    found = record_timeline(fn)
     assert [lane.kind for lane in found.lanes] == ["host", "device"]
     host, device = found.lanes
     assert host.named[0].end_s <= device.work[0].start_s
@@ -78,7 +78,7 @@ def test_a_second_thread_has_a_lane_and_the_host_waits_for_it(worker):
 def test_the_work_runs_once_before_it_is_seen_and_has_ended_by_then(monkeypatch):
     done = []
     monkeypatch.setattr(module, "wait_for", lambda device: done.append("wait"))
-    found = timeline(lambda: done.append(torch.ones(3)), device="cpu")
+    found = record_timeline(lambda: done.append(torch.ones(3)), device="cpu")
     assert done[1] == "wait" and len(done) == 3 and len(found.lanes[0].work) == 1
 
 
@@ -103,7 +103,7 @@ def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
     from course_lessons.data.models import ImageCNN
 
     model, images = ImageCNN(), torch.zeros(8, 3, 32, 32)
-    data, _ = timeline(lambda: model(images).sum().backward())._repr_mimebundle_()
+    data, _ = record_timeline(lambda: model(images).sum().backward())._repr_mimebundle_()
     assert len(json.dumps(data)) < 200_000
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_tools.doctor.diagnose import _facts
 from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.examine import _facts
 from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_tools.old_code.find_outdated import find_in_code, find_in_message, find_in_text
+from course_tools.old_code.find_idioms import find_in_text
+from course_tools.old_code.find_in_message import find_in_message
+from course_tools.old_code.find_outdated import find_in_code
+from course_tools.old_code.installed import is_installed
 from course_tools.old_code.names_in_code import Names
 from course_tools.old_code.note import Note
-from course_tools.old_code.old_names import KNOWN, is_installed
+from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
-from course_tools.old_code.trainer_arguments import removed
+from course_tools.old_code.trainer_arguments import removed_arguments
 from course_tools.private import code_without_keys
 from course_utils.tables import html_card, wrapped
 
@@ -52,7 +55,7 @@ def _in_lines(note: Note) -> str:
 def all_clear() -> str:
     """Return what it means that nothing was found: what was looked for, and what was not."""
     counts = {name: sum(map(len, tables.values())) for name, tables in KNOWN.items()}
-    counts["Lightning"] += len(removed())
+    counts["Lightning"] += len(removed_arguments())
     known = ", ".join(f"{count} of {name}" for name, count in counts.items())
     here = [name for package, name in ASKED.items() if is_installed(package)]
     absent = [name for name in ASKED.values() if name not in here]

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 
-from course_tools.compare.time_together import TimedCall, ratio_of_rounds, time_together
+from course_tools.compare.paired_timing import TimedCall, ratio_of_rounds, time_together
 from course_utils.devices import Device
 from course_utils.timing import Stopwatch
 
