@@ -637,7 +637,7 @@ function stepOn(question, chip, batch) {
   let error = errorOf(work, chip, precision, time);
   if (shape) {
     const { tuning, length } = question;
-    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch * length);
+    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch, length);
     const [faster, slower] = [known.factor, known.slower ?? known.factor];
     error = { faster, slower, checked: !known.assumed, reasons: [known.about] };
   }
