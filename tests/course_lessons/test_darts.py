@@ -44,6 +44,22 @@ def lesson() -> dict:
 
 
 @needs_darts
+def test_the_sales_have_a_week_a_year_and_noise_and_each_shop_another_day():
+    shops = shop_sales(count=3, days=7 * 365)
+    assert shops[0].freq_str == "D" and len(shop_sales()) == 100 and len(shop_sales()[0]) == 400
+    assert np.array_equal(shop_sales(2, 9)[1].values(), shop_sales(2, 9)[1].values())
+    waves = np.fft.rfft([shop.values().flatten() for shop in shops], axis=1) / (7 * 365 / 2)
+    # a week has 365 waves in 7 years, and a year has 7; both are 1 high
+    np.testing.assert_allclose(abs(waves[:, [7, 365]]), 1, atol=0.02)
+    rest = np.delete(waves, [7, 365], axis=1)
+    noise = np.sqrt((abs(rest) ** 2).sum(axis=1) / 2)
+    np.testing.assert_allclose(noise, 0.2, rtol=0.05)
+    # shops are spread over the week: the first and the last agree, the middle one is half off
+    first, middle, last = np.angle(waves[:, 365])
+    assert np.cos(first - last) > 0.99 and np.cos(first - middle) < -0.99
+
+
+@needs_darts
 @pytest.mark.long
 def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
     from darts.models import NHiTSModel
