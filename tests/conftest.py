@@ -164,11 +164,16 @@ def one_thread():
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The axes of each picture that is made, before it is closed, in their order."""
+    """The axes of each picture that is made, before it is closed, in their order; each can be
+    read.
+    """
     import matplotlib.pyplot as plt
+    from layout import check_layout
 
     axes = []
-    monkeypatch.setattr(plt, "close", lambda figure: axes.append(figure.axes[0]))
+    monkeypatch.setattr(
+        plt, "close", lambda figure: check_layout(figure) or axes.append(figure.axes[0])
+    )
     yield axes
     monkeypatch.undo()
     plt.close("all")

@@ -37,7 +37,7 @@ DRAWN = {
     "collectives": draw_collectives,
     "starts": draw_starts,
     "timeline": lambda: draw_runs({"a run": LANES}, "A title"),
-    "cache": lambda: draw_cache([5, 7, 5], [1, 1, 0]),
+    "cache": lambda: draw_cache([5, 7, 5, 9, 7, 5], [1, 1, 0, 1, 0, 0]),
 }
 
 

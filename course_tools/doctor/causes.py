@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
-from course_tools.doctor.evidence import MESSAGES, Evidence, Finding
-from course_tools.doctor.judge import judge_probe, no_answer
+from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.finding import MESSAGES, Finding
+from course_tools.doctor.judge import explain_silence, judge_probe
 from course_tools.doctor.run_child import Outcome
 from course_tools.doctor.surroundings import AMD, INTEL, NVIDIA
 from course_utils.hardware.card import Card
@@ -108,10 +109,10 @@ def _cuda(evidence: Evidence) -> Finding:
         value = evidence.variables.get(name)
         if hardware and value is not None and _hides_all(cards, value):
             return evidence.finding("cuda", "hidden", variable=name, value=value, hardware=hardware)
-    refused = _refused(evidence)
+    refused = _read_messages(evidence)
     if refused:
         return refused
-    silence = no_answer("cuda", probe, evidence)
+    silence = explain_silence("cuda", probe, evidence)
     # An error before CUDA has started, when no `archs` were reported, is explained below, unless
     # its message names the cause.
     early = "error" in probe.facts and "archs" not in probe.facts
@@ -151,7 +152,7 @@ def _known_cards(evidence: Evidence) -> list[Card]:
     return [Card(name, uuid=str(index)) for index, name in enumerate(names)]
 
 
-def _refused(evidence: Evidence) -> Finding | None:
+def _read_messages(evidence: Evidence) -> Finding | None:
     """Return the cause that the driver's version or a message points to, if any."""
     error, needed = evidence.probe("cuda").facts.get("error", ""), evidence.torch.cuda
     too_old = re.search(r"too old \(found version (\d+)\)", error)
@@ -177,7 +178,7 @@ def _refused(evidence: Evidence) -> Finding | None:
             return evidence.finding("cuda", cause, error=message, folders=_stubs(evidence))
         if cause:
             return evidence.finding(
-                "cuda", cause, device="cuda", error=message, maker=_place(evidence)
+                "cuda", cause, device="cuda", error=message, fix_for=_case_of_cuda(evidence)
             )
     return None
 
@@ -189,8 +190,8 @@ def _stubs(evidence: Evidence) -> str:
     return ", ".join(found) or "the folder of a libcuda.so.1 that is not the driver's"
 
 
-def _place(evidence: Evidence) -> str:
-    """Return which fix applies where the same error has several."""
+def _case_of_cuda(evidence: Evidence) -> str:
+    """Return for which case the fix is where the same error has several."""
     if evidence.torch.hip:
         return "AMD"
     if evidence.wsl:
@@ -216,29 +217,31 @@ def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
 
 def _not_started(evidence: Evidence, hardware: str) -> Finding:
     """Return why CUDA shows no card where no message names the cause."""
-    cards, maker = evidence.cards, "AMD" if evidence.torch.hip else "NVIDIA"
+    cards, driver = evidence.cards, evidence.probe("nvidia")
     error = evidence.probe("cuda").facts.get("error", "torch lists no card.")
-    if evidence.probe("nvidia").ended in ("timed out", "killed"):
-        return judge_probe("cuda", evidence.probe("nvidia"), evidence)
+    if driver.ended in ("timed out", "killed"):
+        return judge_probe("cuda", driver, evidence)
     setting = evidence.variables.get("CUDA_VISIBLE_DEVICES", "")
     if setting.startswith("MIG-"):
         return evidence.finding("cuda", "slice-missing", value=setting, error=error)
+    case = _case_of_cuda(evidence)
     answers = cards or evidence.probe("nvidia-smi").ended == "ok"
     if answers and hardware and "libcuda" in error:
-        words = {"error": error, "hardware": hardware, "maker": _place(evidence)}
-        return evidence.finding("cuda", "compute-part-missing", **words)
+        words = {"error": error, "hardware": hardware}
+        return evidence.finding("cuda", "compute-part-missing", fix_for=case, **words)
     if evidence.wsl and not cards:
-        return evidence.finding("cuda", "wsl-driver", error=error, maker=maker)
+        return evidence.finding("cuda", "wsl-driver", fix_for=_maker(evidence), error=error)
     if cards and "NVIDIA driver" not in error:
         names = ("LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_HOME", "PYTORCH_CUDA_ALLOC_CONF")
-        there = [name for name in names if evidence.variables.get(name)]
+        there = ", ".join(name for name in names if evidence.variables.get(name))
         return evidence.finding(
-            "cuda",
-            "driver-error",
-            error=error,
-            set=", ".join(there) or "none",
-            maker=_place(evidence),
+            "cuda", "driver-error", fix_for=case, error=error, set=there or "none"
         )
+    return _without_driver(evidence, hardware, error)
+
+
+def _without_driver(evidence: Evidence, hardware: str, error: str) -> Finding:
+    """Return why CUDA shows no card where no driver lists any."""
     smi = evidence.probe("nvidia-smi").output
     failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", smi)
     off = evidence.host_kind in ("colab", "kaggle") and not evidence.tpu_chips
@@ -247,15 +250,20 @@ def _not_started(evidence: Evidence, hardware: str) -> Finding:
         return evidence.finding(
             "cuda",
             "container-without-gpu" if in_container else "no-driver",
+            fix_for=_maker(evidence),
             hardware=hardware or "nvidia-smi is installed",
             detail=failed[0] if failed else error,
-            maker=maker,
         )
-    amd = [model for vendor, model in evidence.graphics if vendor == AMD]
+    amd = ", ".join(model for vendor, model in evidence.graphics if vendor == AMD)
     if amd:
-        return evidence.finding("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
-    cause = "accelerator-off" if off else "no-hardware"
-    return evidence.finding("cuda", cause, maker=f"{maker} graphics card")
+        return evidence.finding("cuda", "not-built", backend=f"ROCm (AMD graphics {amd})")
+    cause, maker = "accelerator-off" if off else "no-hardware", _maker(evidence)
+    return evidence.finding("cuda", cause, fix_for=maker, missing=f"{maker} graphics card")
+
+
+def _maker(evidence: Evidence) -> str:
+    """Return whose cards torch was built for."""
+    return "AMD" if evidence.torch.hip else "NVIDIA"
 
 
 def _mps(evidence: Evidence) -> Finding:
@@ -263,7 +271,7 @@ def _mps(evidence: Evidence) -> Finding:
     if "mps" not in evidence.probes:  # it is tried on a Mac only
         return evidence.finding("mps", "other-platform")
     if not probe.facts.get("built", True):
-        return evidence.finding("mps", "not-built", maker="MPS")
+        return evidence.finding("mps", "not-built", backend="MPS")
     if probe.kernels and not probe.facts["available"]:
         error = probe.kernels[0].get("error", "no error")
         return evidence.finding("mps", "mps-unavailable", error=error)
@@ -273,15 +281,16 @@ def _mps(evidence: Evidence) -> Finding:
 def _xpu(evidence: Evidence) -> Finding:
     probe, built = evidence.probe("xpu"), evidence.torch.xpu
     there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
-    if built and (probe.kernels or no_answer("xpu", probe, evidence)):
+    if built and (probe.kernels or explain_silence("xpu", probe, evidence)):
         return judge_probe("xpu", probe, evidence)
     if not there:
-        maker = "Intel graphics card that torch can use" if built else "Intel graphics card"
-        return evidence.finding("xpu", "no-hardware", maker=maker)
+        missing = "Intel graphics card that torch can use" if built else "Intel graphics card"
+        case = "Intel" if built else ""
+        return evidence.finding("xpu", "no-hardware", fix_for=case, missing=missing)
     if built:
         detail = "torch counts no XPU device"
         return evidence.finding("xpu", "no-driver", hardware=f"Intel {there}", detail=detail)
-    return evidence.finding("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
+    return evidence.finding("xpu", "not-built", backend=f"XPU (Intel graphics {there})")
 
 
 def _xla(evidence: Evidence) -> Finding:
@@ -293,8 +302,9 @@ def _xla(evidence: Evidence) -> Finding:
     if judged.cause in MESSAGES.values() or judged.cause == "broken-install":
         return judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
-        maker, error = "TPU" if chips else "none", error or f"its process {probe.ended}."
-        return evidence.finding("xla", "torch-xla-mismatch", error=error, maker=maker)
+        error = error or f"its process {probe.ended}."
+        case = "TPU" if chips else ""
+        return evidence.finding("xla", "torch-xla-mismatch", fix_for=case, error=error)
     if "libtpu not found" in error and chips:
         return evidence.finding("xla", "libtpu-absent", error=error)
     if error and pjrt is not None and not (pjrt == "TPU" and chips):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from course_tools.doctor.evidence import HOST_NAMES, Finding
+from course_tools.doctor.finding import HOST_NAMES, Finding
 from course_tools.private import without_secrets
 from course_utils.tables import clean, html_card, text_table, wrapped
 from course_utils.units import format_bytes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from course_tools.doctor.evidence import Evidence, Finding
+from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.finding import Finding
 from course_tools.doctor.run_child import Outcome
 
 
@@ -17,7 +18,7 @@ def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
     """
     bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
     good = tuple(kernel["device"] for kernel in outcome.kernels if kernel not in bad)
-    silence = no_answer(kind, outcome, evidence)
+    silence = explain_silence(kind, outcome, evidence)
     if silence:
         return replace(silence, usable=bool(good), devices=good)
     if not bad:
@@ -40,7 +41,7 @@ def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
     return replace(evidence.finding(kind, cause, usable=bool(good), **words), devices=good)
 
 
-def no_answer(kind: str, outcome: Outcome, evidence: Evidence) -> Finding | None:
+def explain_silence(kind: str, outcome: Outcome, evidence: Evidence) -> Finding | None:
     """Return why a probe reported nothing useful, or None when it did."""
     step = outcome.facts.get("step", "starting Python")
     error = outcome.facts.get("error")

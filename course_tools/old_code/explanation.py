@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_tools.old_code.find_outdated import find_in_code, find_in_message, find_in_text
+from course_tools.old_code.find_idioms import find_in_text
+from course_tools.old_code.find_in_message import find_in_message
+from course_tools.old_code.find_outdated import find_in_code
+from course_tools.old_code.installed import is_installed
 from course_tools.old_code.names_in_code import Names
 from course_tools.old_code.note import Note
-from course_tools.old_code.old_names import KNOWN, is_installed
+from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
-from course_tools.old_code.trainer_arguments import removed
+from course_tools.old_code.trainer_arguments import removed_arguments
 from course_tools.private import code_without_keys
-from course_utils.tables import html_card
+from course_utils.tables import html_card, wrapped
 
 # Packages that are asked whether they have a name, and what readers call them.
 ASKED = {"torch": "torch", "lightning": "Lightning", "darts": "Darts", "numpy": "NumPy"}
@@ -32,21 +35,27 @@ class Explanation:
     findings: tuple[Note, ...]
 
     def __repr__(self) -> str:
-        return "\n".join(str(note) for note in self.findings) or all_clear()
+        return "\n".join(map(_in_lines, self.findings)) or wrapped(all_clear())
 
     def _repr_html_(self) -> str:
         rows = []
         for note in self.findings:
             place = note.place if note.cell else str(note.line)
             rows.append((place, note.old, note.new or "nothing", note.why))
-        title = "What is outdated" if rows else repr(self)
+        title = "What is outdated" if rows else all_clear()
         return html_card(title, ("line", "old", "today", "why"), rows)
+
+
+def _in_lines(note: Note) -> str:
+    """Return a note with its reason below it, in lines that fit a terminal."""
+    change = replace(note, why="")
+    return f"{str(change).rstrip()}\n{wrapped(note.why, 2)}"
 
 
 def all_clear() -> str:
     """Return what it means that nothing was found: what was looked for, and what was not."""
     counts = {name: sum(map(len, tables.values())) for name, tables in KNOWN.items()}
-    counts["Lightning"] += len(removed())
+    counts["Lightning"] += len(removed_arguments())
     known = ", ".join(f"{count} of {name}" for name, count in counts.items())
     here = [name for package, name in ASKED.items() if is_installed(package)]
     absent = [name for name in ASKED.values() if name not in here]

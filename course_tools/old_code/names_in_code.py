@@ -3,9 +3,10 @@
 import re
 from typing import Any
 
-from course_tools.old_code.old_names import ALIASES, TRAINER, today
+from course_tools.old_code.installed import TRAINER, canonical
+from course_tools.old_code.old_names import ALIASES
 from course_tools.old_code.parsed_code import Call, Code, source, steps
-from course_tools.old_code.trainer_arguments import known
+from course_tools.old_code.trainer_arguments import known_arguments
 
 _LIGHTNING = re.compile(r"lightning|\bpl\.", re.IGNORECASE)
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
@@ -54,10 +55,10 @@ class Names:
             value = value.children[-1]
         self.assigned.add(target)
         made_by = steps(value)[-1][0]
-        if made_by.endswith("()") and self.full(made_by[:-2]) in _MAKERS:
+        if made_by.endswith("()") and self.full_name(made_by[:-2]) in _MAKERS:
             self.trainers.add(target)
 
-    def full(self, name: str) -> str:
+    def full_name(self, name: str) -> str:
         """Return the full name behind a name of the text, under today's name of Lightning."""
         head, dot, rest = name.partition(".")
         if name.startswith("self.trainer.") and self.is_lightning:
@@ -68,31 +69,31 @@ class Names:
             head = self.imported[head]
         elif head not in self.defined and head not in self.assigned:
             head = ALIASES.get(head, head)
-        return today(f"{head}{dot}{rest}")
+        return canonical(f"{head}{dot}{rest}")
 
     def is_from_elsewhere(self, name: str) -> bool:
         """Say whether a name is the text's own, or of a package that this tool does not know."""
         head = name.partition(".")[0]
-        root = self.full(name).partition(".")[0]
+        root = self.full_name(name).partition(".")[0]
         ours = ("torch", "lightning", "torchmetrics", "torch_xla", "darts")
         return head in self.defined or (head in self.imported and root not in ours)
 
     def makes_trainer(self, call: Call) -> bool:
         """Say whether a call makes a Lightning Trainer, or a dictionary for one."""
-        name = self.full(call.name)
+        name = self.full_name(call.name)
         names = {each.name for each in call.arguments}
         if call.name in ("dict", "{}"):
             return self.is_for_darts(call) or self._is_for_trainer(call.node, names)
         if call.name == "Trainer" and "Trainer" not in self.imported:
-            return "Trainer" not in self.defined and bool(names & known())
+            return "Trainer" not in self.defined and bool(names & known_arguments())
         if name.endswith("Trainer") and name != TRAINER:  # a subclass, or a Trainer of others
-            return self.names_lightning and len(names & known()) > 1
+            return self.names_lightning and len(names & known_arguments()) > 1
         return name in _MAKERS
 
     def takes_nothing_else(self, call: Call) -> bool:
         """Say whether only arguments of a Lightning Trainer can stand in a call."""
         is_imported = call.name.partition(".")[0] in {*self.imported, "pl"}
-        return self.is_for_darts(call) or (is_imported and self.full(call.name) == TRAINER)
+        return self.is_for_darts(call) or (is_imported and self.full_name(call.name) == TRAINER)
 
     def is_for_darts(self, call: Call) -> bool:
         """Say whether a dictionary is the `pl_trainer_kwargs` of a model."""
@@ -106,7 +107,7 @@ class Names:
         """Say whether a dictionary is for a Trainer: by its own name or by the names in it."""
         around = node.search_ancestor("expr_stmt", "argument", "dictorsetmaker")
         target = str(getattr(around.children[0], "value", "")) if around else ""
-        has_several = len(names & known()) > 1 and self.is_lightning
+        has_several = len(names & known_arguments()) > 1 and self.is_lightning
         return "pl_" in target or self.holds_arguments(target) or has_several
 
     def holds_arguments(self, variable: str) -> bool:
@@ -123,3 +124,8 @@ def bases_of(owner: Any) -> str:
     """Return the bases of a class as they are written."""
     bases = owner.get_super_arglist()
     return source(bases) if bases else ""
+
+
+def class_of(node: Any) -> Any:
+    """Return the class around a node, or None."""
+    return node.search_ancestor("classdef")

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_tools.old_code.installed import parameters_of_trainer
 from course_tools.old_code.note import Note
-from course_tools.old_code.old_names import parameters_of_trainer
 
 
 class CannotTranslate(ValueError):
@@ -118,7 +118,7 @@ def translate(kwargs: Mapping) -> Modern:
     """
     modern = Modern(kwargs, dict(kwargs))
     for name in kwargs:
-        if parameters_of_trainer() and name not in known():
+        if parameters_of_trainer() and name not in known_arguments():
             why = "No Lightning from 0.7 to the one that is installed has this argument."
             modern.refuse(name, why)
     for name in ROWS:
@@ -184,13 +184,13 @@ def same(value: Any, *others: Any) -> bool:
 
 
 @cache
-def known() -> frozenset[str]:
+def known_arguments() -> frozenset[str]:
     """Return the arguments that a Trainer takes or once took."""
-    return removed() | parameters_of_trainer() | STILL_THERE
+    return removed_arguments() | parameters_of_trainer() | STILL_THERE
 
 
 @cache
-def removed() -> frozenset[str]:
+def removed_arguments() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
     once = {name for name in ROWS if name.isidentifier()}  # others have rows that are shared
     return frozenset(once) - parameters_of_trainer() - STILL_THERE

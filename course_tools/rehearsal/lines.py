@@ -50,9 +50,14 @@ def is_users(filename: str) -> bool:
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame of the user's program, from a frame outwards."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not (is_users(frame.f_code.co_filename) and not is_written(frame)):
         frame = frame.f_back
     return frame
+
+
+def is_written(frame: FrameType) -> bool:
+    """Tell whether a package wrote this code, as dataclasses do, and not who typed `python -c`."""
+    return frame.f_code.co_filename == "<string>" and "__file__" in frame.f_globals
 
 
 def frame_at(depth: int) -> FrameType:

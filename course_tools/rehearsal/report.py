@@ -54,9 +54,10 @@ class Report:
 
     def __repr__(self) -> str:
         cards = f"{self.gpus} simulated {'GPUs' if self.gpus > 1 else 'GPU'} ({self.kind})"
+        operations = _count(self.operations, "operation")
         share = self.on_gpu / self.operations if self.operations else 0.0
         lines = [
-            f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {self.operations:,} operations, "
+            f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {operations}, "
             f"{share:.1%} of them on the GPU.",
         ]
         if not self.on_gpu and not any(self.peak_bytes):

@@ -185,8 +185,6 @@ def common_device(tensors: list[tuple[Tensor, torch.device]], scalars: bool) -> 
     for tensor, device in tensors:
         scalar = scalars and device.type == "cpu" and tensor.dim() == 0
         if found is None or (only_scalars and not scalar):
-            if found is not None and not only_scalars and device != found:
-                return None
             found, only_scalars = device, scalar
         elif not scalar and device != found:
             return None

@@ -182,37 +182,54 @@ def _read(
     reads = tuple(read for read in reads if read.end_s <= blocks[-1].end_s)
     seen = replace(seen, reads=len(reads) / len(steps), visible=bool(on_device))
     if seen.kind == "cpu":
-        # of a loop that this package runs, the least disturbed step counts
-        calibrated = any(call["name"] == SMALLEST for call in calls)
-        typical: Typical = min if calibrated else statistics.mean
-        host = outermost(_spans(call for call in calls if call["cat"] == "cpu_op"))
-        return replace(
-            seen,
-            arithmetic_s=_typical_work_s(calls, blocks, typical),
-            python_s=typical(pauses_s),
-            operations=sum(_lies_in(call, blocks[-1]) for call in host),
-        )
-    busy: list[Span] = []
-    alone_s = {}  # seconds of each kind of work while no kind before it went on
-    for kind in WORK_KINDS:
-        before_s = covered_s(busy)
-        busy = union([*busy, *_spans(works.get(kind, []), *window)])
-        alone_s[kind] = (covered_s(busy) - before_s) / len(steps)
-    waited_s = covered_s(fetched)
-    idle_s = covered_s([*busy, *fetched]) - covered_s(busy)
+        return _read_cpu(seen, calls, blocks, pauses_s)
+    alone_s, exposed = _device_alone(works, fetched, window)
     kernels = len(works.get("arithmetic", [])) + len(works.get("memory", []))
     return replace(
         seen,
-        arithmetic_s=alone_s["arithmetic"],
-        memory_s=alone_s["memory"],
-        exchange_s=alone_s["exchange"],
-        copies_s=alone_s["copies"],
+        arithmetic_s=alone_s["arithmetic"] / len(steps),
+        memory_s=alone_s["memory"] / len(steps),
+        exchange_s=alone_s["exchange"] / len(steps),
+        copies_s=alone_s["copies"] / len(steps),
         python_s=statistics.mean(pauses_s),
-        exposed=idle_s / waited_s if waited_s else 1.0,
+        exposed=exposed,
         queued_s=_queued_s(events, on_device) / len(steps),
         operations=round(kernels / len(steps)),
         waits_s=covered_s(reads) / len(steps),
     )
+
+
+def _read_cpu(
+    seen: LoopRecord, calls: Sequence[Event], blocks: list[Span], pauses_s: list[float]
+) -> LoopRecord:
+    """Return the record of a loop on a CPU with what the calls in its steps show."""
+    # of a loop that this package runs, the least disturbed step counts
+    calibrated = any(call["name"] == SMALLEST for call in calls)
+    typical: Typical = min if calibrated else statistics.mean
+    host = outermost(_spans(call for call in calls if call["cat"] == "cpu_op"))
+    return replace(
+        seen,
+        arithmetic_s=_typical_work_s(calls, blocks, typical),
+        python_s=typical(pauses_s),
+        operations=sum(_lies_in(call, blocks[-1]) for call in host),
+    )
+
+
+def _device_alone(
+    works: Mapping[str | None, list[Event]], fetched: list[Span], window: tuple[float, float]
+) -> tuple[dict[str, float], float]:
+    """Return the seconds of each kind of work while no kind before it went on, and the share of the
+    waits for a batch in which none did.
+    """
+    busy: list[Span] = []
+    alone_s = {}
+    for kind in WORK_KINDS:
+        before_s = covered_s(busy)
+        busy = union([*busy, *_spans(works.get(kind, []), *window)])
+        alone_s[kind] = covered_s(busy) - before_s
+    waited_s = covered_s(fetched)
+    idle_s = covered_s([*busy, *fetched]) - covered_s(busy)
+    return alone_s, idle_s / waited_s if waited_s else 1.0
 
 
 def _threads_of_the_loop(events: Iterable[Event], steps: Iterable[Event]) -> set[Any]:

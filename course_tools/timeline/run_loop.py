@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -155,6 +155,50 @@ def _why_workers_end(facts: LoaderFacts) -> str:
     )
 
 
+@dataclass
+class _StepTimes:
+    """What the clocks said of some steps of a loop, in seconds."""
+
+    fetches_s: list[float] = field(default_factory=list)
+    steps_s: list[float] = field(default_factory=list)
+    restarts_s: list[float] = field(default_factory=list)  #: fetches of an epoch's first batch
+    fetching_s: float = 0.0  #: of the fetches, in which this thread was on a core
+    awake_s: float = 0.0  #: of the fetches, in which it was on a core or queued for one
+    on_core_s: float = 0.0  #: of the steps, in which it was on a core
+    asleep_s: float = 0.0  #: of the steps, in which it neither was nor queued for one
+
+    def take(
+        self, step: Callable[[Any], object], batches: "_Batches", clock: Callable[[], float]
+    ) -> None:
+        """Take one step, and note its times."""
+        epochs, asked, awake = batches.epochs, clock(), _awake_s()
+        fetch_began = time.thread_time()
+        batch = next(batches)
+        fetched, awake_then, on_core = clock(), _awake_s(), time.thread_time()
+        self.awake_s += awake_then - awake
+        self.fetching_s += on_core - fetch_began
+        step(batch)
+        ended = clock()
+        self.on_core_s += time.thread_time() - on_core
+        self.asleep_s += max(0.0, ended - fetched - (_awake_s() - awake_then))
+        self.steps_s.append(ended - fetched)
+        self.fetches_s.append(fetched - asked)
+        if batches.epochs > epochs:
+            self.restarts_s.append(fetched - asked)
+
+    def restart_s(self, facts: LoaderFacts, per_epoch: int) -> float:
+        """Return the seconds of a step in which workers started anew for an epoch."""
+        # unless each worker makes several batches an epoch, the usual wait is not known
+        usual_is_known = 0 < 2 * facts.workers <= per_epoch
+        if not self.restarts_s or facts.persistent or not usual_is_known:
+            return 0.0
+        count, restarts = len(self.steps_s), len(self.restarts_s)
+        usual_s = (sum(self.fetches_s) - sum(self.restarts_s)) / max(count - restarts, 1)
+        # to load a first batch
+        first_s = facts.workers * (usual_s + statistics.mean(self.steps_s))
+        return max(0.0, sum(self.restarts_s) - restarts * first_s) / count
+
+
 def _time_steps(
     step: Callable[[Any], object],
     batches: "_Batches",
@@ -167,60 +211,35 @@ def _time_steps(
     """Time steps of the loop without the profiler. Return also the mean seconds of a step in which
     this thread was on a core, and in which it neither was nor queued for one.
     """
-    fetches_s: list[float] = []
-    steps_s: list[float] = []
-    restarts_s: list[float] = []  # the waits for the first batch of an epoch
-    awake_s = fetching_s = on_core_s = asleep_s = 0.0
-    workers = _WorkerWatch()
+    times, workers = _StepTimes(), _WorkerWatch()
     wait_for(device)
     start = clock()
-    while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
-        epochs, asked, awake = batches.epochs, clock(), _awake_s()
-        fetch_began = time.thread_time()
-        batch = next(batches)
-        fetched, awake_then, on_core = clock(), _awake_s(), time.thread_time()
-        awake_s += awake_then - awake
-        fetching_s += on_core - fetch_began
-        step(batch)
-        ended = clock()
-        on_core_s += time.thread_time() - on_core
-        asleep_s += max(0.0, ended - fetched - (_awake_s() - awake_then))
-        steps_s.append(ended - fetched)
-        fetches_s.append(fetched - asked)
-        if batches.epochs > epochs:
-            restarts_s.append(fetched - asked)
+    while len(times.steps_s) < steps and (len(times.steps_s) < WARM_UP or clock() - start < max_s):
+        times.take(step, batches, clock)
         if facts.workers:
             workers.look()
     wait_for(device)
-    count = len(steps_s)
+    count = len(times.steps_s)
     mean_s = (clock() - start) / count
-    fetch_s = statistics.mean(fetches_s)  # workers deliver in bursts, so the mean counts
+    fetch_s = statistics.mean(times.fetches_s)  # workers deliver in bursts, so the mean counts
     if facts.workers:
         workers.look(at_once=True)
         waits = workers.wait
     else:
-        waits = _sleeps(sum(fetches_s) - awake_s, fetching_s)
-    restart_s = 0.0
-    # where each worker makes more than one batch an epoch, so that the usual wait is known
-    if restarts_s and not facts.persistent and 0 < 2 * facts.workers <= batches.per_epoch:
-        others = max(count - len(restarts_s), 1)
-        usual_s = (sum(fetches_s) - sum(restarts_s)) / others
-        first_s = facts.workers * (usual_s + statistics.mean(steps_s))  # to load a first batch
-        restart_s = max(0.0, sum(restarts_s) - len(restarts_s) * first_s) / count
-    on_cpu = device.kind == "cpu"
+        waits = _sleeps(sum(times.fetches_s) - times.awake_s, times.fetching_s)
     timing = LoopRecord(
         device=str(device),
         kind=device.kind,
-        step_s=fetch_s + min(steps_s) if on_cpu else mean_s,
+        step_s=fetch_s + min(times.steps_s) if device.kind == "cpu" else mean_s,
         fetch_s=fetch_s,
         loader=replace(
             facts,
             waits=waits,
-            own_s=None if facts.workers else fetching_s / count,
-            restart_s=restart_s,
+            own_s=None if facts.workers else times.fetching_s / count,
+            restart_s=times.restart_s(facts, batches.per_epoch),
         ),
     )
-    return timing, on_core_s / count, asleep_s / count
+    return timing, times.on_core_s / count, times.asleep_s / count
 
 
 def _sleeps(asleep_s: float, on_core_s: float) -> bool:

@@ -44,6 +44,22 @@ def lesson() -> dict:
 
 
 @needs_darts
+def test_the_sales_have_a_week_a_year_and_noise_and_each_shop_another_day():
+    shops = shop_sales(count=3, days=7 * 365)
+    assert shops[0].freq_str == "D" and len(shop_sales()) == 100 and len(shop_sales()[0]) == 400
+    assert np.array_equal(shop_sales(2, 9)[1].values(), shop_sales(2, 9)[1].values())
+    waves = np.fft.rfft([shop.values().flatten() for shop in shops], axis=1) / (7 * 365 / 2)
+    # a week has 365 waves in 7 years, and a year has 7; both are 1 high
+    np.testing.assert_allclose(abs(waves[:, [7, 365]]), 1, atol=0.02)
+    rest = np.delete(waves, [7, 365], axis=1)
+    noise = np.sqrt((abs(rest) ** 2).sum(axis=1) / 2)
+    np.testing.assert_allclose(noise, 0.2, rtol=0.05)
+    # shops are spread over the week: the first and the last agree, the middle one is half off
+    first, middle, last = np.angle(waves[:, 365])
+    assert np.cos(first - last) > 0.99 and np.cos(first - middle) < -0.99
+
+
+@needs_darts
 @pytest.mark.long
 def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
     from darts.models import NHiTSModel
@@ -112,16 +128,33 @@ def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
         )
 
 
-def test_the_published_picture_divides_the_seconds_of_darts_own_table():
+def test_the_published_picture_divides_the_seconds_of_darts_own_table(drawn):
     said = draw_published().alt
     assert "N-BEATS, batch 1,024: 10 (17 with workers)" in said  # 28.4 / 2.8 and 27.4 / 1.65 s
     assert "TFT, batch 1,024: 0.78 (1.0 with workers)" in said  # 31.9 / 41 and 31.9 / 31 s
+    marks = {line.get_fillstyle(): [] for line in drawn[0].lines}
+    for line in drawn[0].lines:
+        marks[line.get_fillstyle()].append((line.get_xdata()[0], line.get_ydata()[0]))
+    best = [(31.9 / 31, 4), (62.6 / 58, 3), (115 / 40.6, 2), (27.4 / 1.65, 1)]
+    usual = [(31.9 / 41, 4), (70 / 73, 3), (117 / 41.5, 2), (28.4 / 2.8, 1), (1, 0)]
+    np.testing.assert_allclose(marks["none"], best)
+    np.testing.assert_allclose(marks["full"], usual)
+    names = [label.get_text() for label in drawn[0].get_yticklabels()]
+    assert dict(zip(drawn[0].get_yticks(), names, strict=True))[1] == "N-BEATS, batch 1,024"
+    low, high = drawn[0].get_xlim()
+    assert low < 31.9 / 41 and high > 27.4 / 1.65
 
 
-def test_what_stays_on_the_cpu_is_in_both_ends_of_the_gain():
+def test_what_stays_on_the_cpu_is_in_both_ends_of_the_gain(drawn):
     step = (0.0152, 0.0025, 0.0008, 0.0091)  # whole, around the network, least, most
     assert gains(step) == pytest.approx((15.2 / 11.6, 15.2 / 3.3))
     assert "batch 32: 1.3 to 4.6 times" in draw_steps({"batch 32": step}, "T4").alt
+    bars = [(bar.get_y() + 0.4, bar.get_x(), bar.get_width()) for bar in drawn[0].patches]
+    around, least, most = (100 * part / 0.0152 for part in step[1:])
+    # with the GPU: what stays, the least, and up to the most
+    there = [(-1, 0, around), (-1, around, least), (-1, around + least, most - least)]
+    here = [(0, 0, around), (0, around, 100 - around)]
+    np.testing.assert_allclose(sorted(bars), [*there, *here], atol=1e-9)
     assert [times_text(times) for times in (0.251, 1, 23.4)] == ["0.25", "1.0", "23"]
 
 

@@ -2,6 +2,7 @@ import sys
 import time
 from functools import partial
 
+import numpy as np
 import psutil
 import pytest
 import torch
@@ -10,7 +11,7 @@ from course_lessons.data.models import ImageCNN
 from course_lessons.device_speed import lap_timer
 from course_lessons.device_speed.busy_neighbours import busy_neighbours
 from course_lessons.device_speed.image_step import training_step
-from course_lessons.device_speed.pictures import draw_abba, draw_published
+from course_lessons.device_speed.pictures import draw_abba, draw_published, draw_readings
 from course_lessons.device_speed.published import T4, resnet50_published, unlike_rows
 from course_lessons.evidence.published import published
 from course_lessons.gpu import own_step
@@ -30,15 +31,32 @@ def test_there_is_a_neighbour_for_every_core_and_none_afterwards():
     assert not any(neighbour.is_running() for neighbour in neighbours)
 
 
-def test_in_the_picture_only_the_order_a_b_b_a_finds_equal_calls_about_equal():
+def test_in_the_picture_only_the_order_a_b_b_a_finds_equal_calls_about_equal(drawn):
     # eight calls of 1 s each, on a machine that needs 1 + drift x now: the sums' closed form
     words = draw_abba(drift=0.1).alt
     times = [1.1**number for number in range(8)]
     grouped = sum(times[4:]) / sum(times[:4])
     a_calls, b_calls = (0, 3, 4, 7), (1, 2, 5, 6)
     in_turn = sum(times[call] for call in b_calls) / sum(times[call] for call in a_calls)
+    bars = [(bar.get_x(), bar.get_width()) for bar in drawn[0].patches]
+    starts = [sum(times[:number]) for number in range(8)]
+    np.testing.assert_allclose(bars, [*zip(starts, times, strict=True)] * 2)
     assert f"{grouped:.2f} in the order A A A A B B B B" in words
     assert f"{in_turn:.2f} in the order A B B A A B B A" in words
+
+
+def test_the_numbers_that_sum_up_a_timing_are_drawn_where_they_are(drawn):
+    readings_s = [0.010, 0.020, 0.012, 0.040, 0.013]
+    draw_readings(0.2, readings_s)
+    assert drawn[0].get_title("left") == "The same step varies by a factor of 4.0"
+    dots, first, *across = drawn[0].lines
+    assert list(dots.get_ydata()) == readings_s and list(first.get_ydata()) == [0.2]
+    heights = [line.get_ydata()[0] for line in across]
+    assert heights == pytest.approx([0.295 / 6, 0.013, 0.010])  # mean of all, median, minimum
+    named = {text.get_text(): text.xy[1] for text in drawn[0].texts if hasattr(text, "xy")}
+    names = ("mean of all 49.2 ms", "median of the dots 13 ms", "minimum 10 ms")
+    assert named == dict(zip(names, heights, strict=True))
+    assert drawn[0].yaxis.get_major_formatter()(0.02, 0) == "20"  # of milliseconds
 
 
 def test_nvidias_speeds_of_the_t4_are_its_latencies_up_to_six_percent():

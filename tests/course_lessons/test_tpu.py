@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 import torch_xla_stand_ins as stand_ins
 from course_lessons.tpu.pictures import draw_cache, draw_steps, draw_systolic_array
@@ -50,10 +51,25 @@ def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_re
     assert all(output.output_type != "error" for cell in cells for output in cell.outputs)
 
 
-def test_the_pictures_say_what_they_show():
-    assert draw_cache([5, 7, 5], [1, 1, 0]).alt == "3 calls with 2 shapes compiled 2 programs."
+def test_the_pictures_say_what_they_show(drawn):
+    shown = draw_cache([5, 7, 5, 9, 7, 5], [1, 1, 0, 1, 0, 0])
+    assert shown.alt == "6 calls with 3 shapes compiled 3 programs."
+    places = [tuple(mark.get_offsets()[0]) for mark in drawn[0].collections]
+    assert places == [(1, 5), (2, 7), (3, 5), (4, 9), (5, 7), (6, 5)]
+    white = [mark.get_facecolor()[0].tolist() == [1, 1, 1, 1] for mark in drawn[0].collections]
+    assert white == [False, False, True, False, True, True]
     slow = StepTime(trace_s=0.1, compile_s=5.0, run_s=0.2)
     fast = StepTime(trace_s=0.02, compile_s=0.0, run_s=0.2)
     assert draw_steps([slow, slow, fast]).alt.startswith("Only steps 1 and 2 compile; step 3")
-    assert draw_steps([fast]).alt.startswith("No step compiles")
-    assert "on a diagonal" in draw_systolic_array().alt
+    assert draw_steps([fast] * 6).alt.startswith("No step compiles")
+    bars = [(bar.get_y(), bar.get_height()) for bar in drawn[1].patches]
+    np.testing.assert_allclose(bars[0::3], [(0, 0.1), (0.1, 5.0), (5.1, 0.2)])  # those of step 1
+    assert "on a diagonal" in draw_systolic_array(side=3).alt
+    cells = [cell.get_facecolor() for cell in drawn[-1].patches]
+    works = [cell != cells[1] for cell in cells]  # the second one waits for the first
+    cycles = [
+        [row + column == cycle for row in range(3) for column in range(3)] for cycle in range(3)
+    ]
+    assert works == [each for cycle in cycles for each in cycle]
+    arrows = [text for text in drawn[-1].texts if getattr(text, "arrow_patch", None)]
+    assert len(arrows) == 2 * (1 + 2 + 3)  # to the right and down, from each that works

@@ -302,7 +302,7 @@ def test_a_missing_device_is_an_error_that_says_what_is_here_and_what_to_do():
         RuntimeError, match=r"device 'cuda:1' was requested, but this machine has cpu.*Pass None"
     ) as error:
         pick_device("cuda:1")
-    assert "The doctor of this course says why" in str(error.value)
+    assert "The course's doctor says why cuda:1 is missing" in str(error.value)
     with pytest.raises(RuntimeError, match=r"'cpu:1' was requested, .*Pass None.* one\.$"):
         pick_device("cpu:1")
 

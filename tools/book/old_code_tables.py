@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, METHODS, NAMES
-from course_tools.old_code.trainer_arguments import ROWS, removed, translate
+from course_tools.old_code.trainer_arguments import ROWS, removed_arguments, translate
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- The tables are written here by tools/book/old_code_tables.py. -->"
@@ -88,7 +88,7 @@ def _examples() -> Iterable[tuple[str, str, str]]:
 
 
 def _arguments() -> Iterable[tuple[str, str, str]]:
-    for old in sorted(removed()):
+    for old in sorted(removed_arguments()):
         new, why = ROWS[old][-1][1:]  # the row of any other value is the last
         names = [name for name in new or () if name != "ckpt_path"]
         yield old, ", ".join(names) or SEE_WHY, why

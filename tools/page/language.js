@@ -14,14 +14,14 @@
 
 /**
  * @typedef {{devices: string[] | null, about: string, method?: string | null, tokens?: number,
- *   parameters?: number, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
+ *   length?: number, parameters?: number, bits?: number, dense?: boolean, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
  * @typedef {{hidden: number, query: number, kv: number, intermediate: number, kernels: number}} OfLayer
  * @typedef {{logit: number, nf4: number, adam: {state: number, update: number},
  *   step: {full: OfLayer, adapted: OfLayer, without_gate: number, logits: number,
  *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
  * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
- *   arithmetic_share: number, layer_s: number, host_s: number, kv_times: number,
- *   evidence: LanguageEvidence[]}} Runtime
+ *   arithmetic_share: number, layer_s: number, host_s: Record<string, number>, kv_times: number,
+ *   kv_spread: number, byte_flops: number, evidence: LanguageEvidence[]}} Runtime
  */
 
 const MASTER = 8; // bytes of a weight that is kept in 32 bits: read, written and read again in 16
@@ -108,13 +108,15 @@ export function fineTuningMemory(shape, method, batch, length, { logit, nf4, ada
  * @param {Shape} shape
  * @param {string} method
  * @param {string} chip
- * @param {number} tokens in a step
+ * @param {number} batch
+ * @param {number} length tokens of a sample
  */
-export function fineTuningEvidence(numbers, shape, method, chip, tokens) {
+export function fineTuningEvidence(numbers, shape, method, chip, batch, length) {
   return /** @type {LanguageEvidence} */ (numbers.evidence.find(
     (one) =>
       [null, method].includes(one.method ?? null) &&
-      (one.devices === null || one.devices.includes(chip)) && tokens >= (one.tokens ?? 0) &&
+      (one.devices === null || one.devices.includes(chip)) &&
+      batch * length >= (one.tokens ?? 0) && length >= (one.length ?? 0) &&
       allWeights(shape) >= (one.parameters ?? 0),
   ));
 }
@@ -142,10 +144,13 @@ export function inferenceMemory(shape, asked, batch, runtime) {
  * @param {Runtime} runtime
  * @param {number} bandwidth bytes a second of the data sheet
  * @param {number} peak operations a second that products reach
+ * @param {number} plain operations a second of the data sheet in fp32
+ * @param {number} slowness of the host: 1 of one of 2021
  */
-export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak) {
+export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak, plain, slowness) {
   const { prompt, generated, bits } = asked;
   const rate = bandwidth * runtime.bandwidth_share;
+  const host = shape.layers * runtime.host_s[bits] * slowness;
   const arithmetic = peak * runtime.arithmetic_share;
   const [ofLinear, elsewhere] = runtime.bytes[bits];
   const head = shape.vocabulary * shape.hidden;
@@ -154,13 +159,16 @@ export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak) {
     const met = shape.experts * (1 - (1 - shape.used / shape.experts) ** tokens);
     return linearWeights(shape, met) * ofLinear + head * elsewhere;
   };
-  const longest = (/** @type {number} */ bytes, /** @type {number} */ flops) =>
-    Math.max(shape.layers * runtime.host_s, shape.layers * runtime.layer_s + bytes / rate + flops / arithmetic);
+  const seconds = (/** @type {number} */ bytes, /** @type {number} */ flops) => {
+    const calculated = Math.max(flops / arithmetic, (bytes * runtime.byte_flops) / plain);
+    return Math.hypot(host, shape.layers * runtime.layer_s + bytes / rate + calculated);
+  };
   const attention = 2 * shape.layers * shape.query * prompt ** 2;
-  const cache = runtime.kv_times * batch * (prompt + generated / 2) * 4 * shape.layers * shape.kv;
+  const copies = runtime.kv_times + (runtime.kv_spread * shape.query) / shape.kv;
+  const cache = copies * batch * (prompt + generated / 2) * 4 * shape.layers * shape.kv;
   return {
-    prefill: longest(read(batch * prompt), batch * (2 * used * prompt + attention)),
-    decode: longest(read(batch) + cache, 2 * batch * (used + head)),
+    prefill: seconds(read(batch * prompt), batch * (2 * used * prompt + attention)),
+    decode: seconds(read(batch) + cache, 2 * batch * (used + head)),
   };
 }
 
@@ -169,10 +177,13 @@ export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak) {
  * @param {Runtime} runtime
  * @param {string} chip
  * @param {Shape} shape
+ * @param {number} bits of a weight
  */
-export function inferenceEvidence(runtime, chip, shape) {
+export function inferenceEvidence(runtime, chip, shape, bits) {
   const size = allWeights(shape);
   return /** @type {LanguageEvidence} */ (runtime.evidence.find(
-    (one) => (one.devices === null || one.devices.includes(chip)) && size >= (one.parameters ?? 0),
+    (one) => (one.devices === null || one.devices.includes(chip)) &&
+      size >= (one.parameters ?? 0) && bits >= (one.bits ?? 0) &&
+      (shape.experts === 1 || !one.dense),
   ));
 }

@@ -570,13 +570,14 @@ export function answerRows(question) {
 }
 
 /**
- * The same job on each free offer whose device has the precision, where one device was asked about.
+ * The same job on each free offer whose device has the precision: on each of them where one device
+ * was asked about, and where several were, on one that gives as many.
  * @param {Question} question
  * @returns {Row[]}
  */
 export function freeRows(question) {
-  if (question.count > 1) return [];
-  return FREE.flatMap((offer) => {
+  const offers = FREE.filter(({ count }) => question.count === 1 || count === question.count);
+  return offers.flatMap((offer) => {
     const asked = { ...question, devices: offer.devices, chip: null, count: offer.count, cpu: null };
     return answerRows(asked).map((row) => ({ ...row, offer, cost: NOTHING }));
   });
@@ -636,7 +637,7 @@ function stepOn(question, chip, batch) {
   let error = errorOf(work, chip, precision, time);
   if (shape) {
     const { tuning, length } = question;
-    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch * length);
+    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch, length);
     const [faster, slower] = [known.factor, known.slower ?? known.factor];
     error = { faster, slower, checked: !known.assumed, reasons: [known.about] };
   }
@@ -657,8 +658,10 @@ function answersOn(question, shape, chip, batch) {
   const runtime = RUNTIMES[question.runtime];
   const precision = precisionOf(question, chip);
   const peak = chip.peaks[precision] * 1e12 * achieved(chip, precision);
-  const times = inferenceTimes(shape, question, batch, runtime, chip.bandwidth * 1e9, peak);
-  const known = inferenceEvidence(runtime, chip.name, shape);
+  const plain = (chip.peaks.fp32 ?? chip.peaks[precision]) * 1e12;
+  const slowness = chip.oldHost ? 1 : NEW_HOST.launch / OLD_HOST.launch;
+  const times = inferenceTimes(shape, question, batch, runtime, chip.bandwidth * 1e9, peak, plain, slowness);
+  const known = inferenceEvidence(runtime, chip.name, shape, Number(question.bits));
   const [prompt, answer] = [times.prefill, question.generated * times.decode];
   const rate = (question.count * batch) / times.decode;
   return {
@@ -668,7 +671,7 @@ function answersOn(question, shape, chip, batch) {
       prompt * known.prefill + answer * known.decode,
     ],
     limit: "",
-    checked: known.devices !== null,
+    checked: !known.assumed,
     reasons: [known.about],
     tokens: [rate / known.decode, rate * known.decode],
     flops: null,

@@ -11,20 +11,27 @@ runtime (serving.json):
     rate       = bandwidth of the data sheet * bandwidth_share
     arithmetic = peak * achieved * arithmetic_share
     read       = linear met * bytes[0] + head * bytes[1]        the embedding is only looked up
-    prefill_s  = longest(read / rate + flops / arithmetic)
-    decode_s   = longest((read + kv_times * cache) / rate + answers / arithmetic)
+    prefill_s  = seconds(read, flops)
+    decode_s   = seconds(read + k * cache, answers)
     flops      = B * (2 * linear used * prompt + 2 * layers * query * prompt^2)     causal attention
     answers    = 2 * B * (linear used + head)
-    longest(t) = max(layers * host_s, layers * layer_s + t)
+    k          = kv_times + kv_spread * heads / kv_heads
+    seconds(b, f) = hypot(layers * host_s,                              host and chip overlap
+                          layers * layer_s + b / rate + max(f / arithmetic, b * byte_flops / fp32))
 
-`layer_s` is what a layer takes beside its bytes and operations, and `host_s` what the host needs to
-launch it. With experts, `linear used` is what one token meets, and `linear met` what the tokens of
-a step meet together, an even share for each expert.
+`layer_s` is what a layer takes beside its bytes and operations, and `host_s` what a host of 2021
+needs to launch it; one of today needs as much less as in `time.step_time`. llama.cpp unpacks and
+multiplies outside the tensor cores, so a byte takes `byte_flops` operations of the peak in fp32
+there: a card with much bandwidth for its fp32, such as the A100, does not reach it. Transformers
+copies keys and values into a longer tensor for each token (`kv_times`), and once for each head that
+shares them (`kv_spread`). With experts, `linear used` is what one token meets, and `linear met`
+what the tokens of a step meet together, an even share for each expert.
 
 The numbers are fitted on published rates, and the factors are the errors that were seen on them.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -45,6 +52,7 @@ from course_tools.estimate.language.language_model import (
 from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits, framework_bytes
 from course_tools.estimate.time.error_factor import ErrorFactor
+from course_tools.estimate.time.step_time import cloud_host
 from course_tools.estimate.words import number
 from course_utils.units import format_bytes, format_seconds
 
@@ -128,9 +136,7 @@ class Serving:
         """Return how fast it answers on a chip."""
         program = self._program
         asked = self.batch, self.prompt, self.generated
-        prefill_s, decode_s = times(
-            self.shape, chip, program, program["bytes"][str(self.bits)], *asked
-        )
+        prefill_s, decode_s = times(self.shape, chip, program, self.bits, *asked)
         known = self._evidence(chip)
         return Rates(
             prefill_s=prefill_s,
@@ -147,6 +153,8 @@ class Serving:
             one
             for one in self._program["evidence"]
             if self.shape.parameters >= one["parameters"]
+            and self.bits >= one.get("bits", 0)
+            and (self.shape.experts == 1 or not one.get("dense"))
             and (one["devices"] is None or chip.name in one["devices"])
         )
 
@@ -164,7 +172,7 @@ class Serving:
         low = prompt_s / rates.prefill_factor + answer_s / rates.decode_factor
         high = prompt_s * rates.prefill_factor + answer_s * rates.decode_factor
         needed, rate = self.memory.needed_bytes, rates.decode_tokens_per_s
-        about, checked = known["about"], known["devices"] is not None
+        about, checked = known["about"], not known.get("assumed", False)
         return StepOnMachine(
             precision=f"{self.bits} bits",
             seconds=seconds,
@@ -339,7 +347,7 @@ def times(
     shape: LanguageModel,
     chip: Chip,
     program: Mapping[str, Any],
-    per_weight: tuple[float, float],
+    bits: int,
     batch: int,
     prompt: int,
     generated: int,
@@ -348,25 +356,31 @@ def times(
 
     Args:
         program: the numbers of a runtime, of serving.json.
-        per_weight: bytes of a weight in a linear layer, and of one elsewhere.
-        batch, prompt, generated: as for `estimate_serving`.
+        bits, batch, prompt, generated: as for `estimate_serving`.
     """
+    of_linear, elsewhere = program["bytes"][str(bits)]
     rate = chip.bandwidth_gb_per_s * 1e9 * program["bandwidth_share"]
     precision = "amp" if "fp16" in chip.peaks or "bf16" in chip.peaks else "fp32"
     arithmetic = chip.peak(precision) * chip.achieved(precision) * program["arithmetic_share"]
-    host_s, layer_s = shape.layers * program["host_s"], shape.layers * program["layer_s"]
+    plain = chip.peaks.get("fp32", 0.0) * 1e12 or chip.peak(precision)
+    host_s = shape.layers * program["host_s"][str(bits)]
+    host_s *= cloud_host(chip).launch_s / cloud_host().launch_s
+    layer_s = shape.layers * program["layer_s"]
 
     def read_bytes(tokens: int) -> float:
-        return shape.linear_met(tokens) * per_weight[0] + shape.head * per_weight[1]
+        return shape.linear_met(tokens) * of_linear + shape.head * elsewhere
+
+    def seconds(bytes_read: float, flops: float) -> float:
+        calculated = max(flops / arithmetic, bytes_read * program["byte_flops"] / plain)
+        return math.hypot(host_s, layer_s + bytes_read / rate + calculated)
 
     attention = 2 * shape.layers * shape.query * prompt**2
     flops = batch * (2 * shape.linear_used * prompt + attention)
-    prefill_s = layer_s + read_bytes(batch * prompt) / rate + flops / arithmetic
-    context = prompt + generated / 2
-    cache_bytes = program["kv_times"] * batch * context * cache_per_token(shape)
-    flops = 2 * batch * (shape.linear_used + shape.head)
-    decode_s = layer_s + (read_bytes(batch) + cache_bytes) / rate + flops / arithmetic
-    return max(host_s, prefill_s), max(host_s, decode_s)
+    copies = program["kv_times"] + program["kv_spread"] * shape.heads / shape.kv_heads
+    cache_bytes = copies * batch * (prompt + generated / 2) * cache_per_token(shape)
+    answers = 2 * batch * (shape.linear_used + shape.head)
+    prefill_s = seconds(read_bytes(batch * prompt), flops)
+    return prefill_s, seconds(read_bytes(batch) + cache_bytes, answers)
 
 
 @cache

@@ -8,7 +8,8 @@ from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.graphs import Graphs
 from course_lessons.exercises.read_answer import expect, number_of
 from course_lessons.exercises.torch_calls import READS, TorchCalls
-from course_tools.timeline.bottleneck import ON_DEVICE, PARTS, WORTH_FIRST, Bottleneck
+from course_tools.timeline.advice import WORTH_FIRST
+from course_tools.timeline.bottleneck import ON_DEVICE, PARTS, Bottleneck
 
 BATCHES = 20
 KEPT = 2  # graphs that an answer may hold at a time: a name can still stand for the last loss

@@ -1,6 +1,8 @@
 import pytest
 from course_lessons.recordings import pictures
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 
 @pytest.mark.parametrize(
     ("draw", "words"),

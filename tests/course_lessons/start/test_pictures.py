@@ -6,7 +6,7 @@ from course_lessons.start.pictures import draw_own_times, draw_published_times, 
 from course_utils.timing import Timing
 
 
-def test_the_opening_picture_says_what_was_published():
+def test_the_opening_picture_says_what_was_published(drawn):
     alt = draw_published_times().alt
     assert alt.startswith("50,000 photographs: half an hour or 8 seconds")
     # 50,000 photographs at 30.48, 98, 409, 1,190 and 6,356.02 images/s: the rates that the two
@@ -14,6 +14,11 @@ def test_the_opening_picture_says_what_was_published():
     for part in ("one at a time 27.3 min", "one at a time 8.5 min", "16 at a time 2.04 min"):
         assert part in alt
     assert "128 at a time, 16-bit numbers 42 s" in alt and "16-bit numbers 7.87 s" in alt
+    minutes = [bar.get_width() for bar in drawn[0].patches]
+    rates = (30.48, 98, 409, 1190, 6356.02)
+    assert minutes == pytest.approx([50_000 / rate / 60 for rate in rates], rel=1e-3)
+    heights = [text.xy[1] for text in drawn[0].texts]  # each label at its own bar
+    assert heights == pytest.approx([0, 1, 2, 3, 4])
     conditions = published_conditions()
     assert list(conditions["batch"]) == ["1", "1", "16", "128", "1,024"]
     assert list(conditions["images/s"])[:4] == ["30.5", "98", "409", "1,190"]

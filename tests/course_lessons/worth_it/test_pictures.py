@@ -1,5 +1,5 @@
 import pytest
-from course_lessons.worth_it.pictures import draw_crossover, draw_held_out
+from course_lessons.worth_it.pictures import draw_crossover, draw_held_out, draw_three_limits
 
 
 def steps(rates):
@@ -46,8 +46,21 @@ def test_dotted_lines_are_where_the_band_of_the_first_chip_holds_the_speed_of_th
     assert dotted == [20, 40]  # see the table above
 
 
-def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_worst_is():
+def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_worst_is(drawn):
     pairs = [(1.0, 1.1)] * 9 + [(2.0, 0.5)]  # nine are off by 1.1 and one by 4
     said = draw_held_out(pairs, "RTX 5090", uncounted=3).alt
     assert said.startswith("90% of 10 estimates: within 1.10 times. ")
     assert "the worst: 4.0 times; not counted: 3 more" in said
+    line, points = drawn[0].lines[::-1]
+    assert list(points.get_xdata()) == [1.0] * 9 + [2.0] and points.get_ydata()[-1] == 0.5
+    assert list(line.get_xdata()) == list(line.get_ydata()) == [1, 2]
+    band = {tuple(corner) for corner in drawn[0].collections[0].get_paths()[0].vertices.round(9)}
+    assert band == {(x, round(x * factor, 9)) for x in (1, 2) for factor in (1.1, 1 / 1.1)}
+
+
+def test_the_overhead_of_an_addition_is_the_time_of_the_shortest(drawn):
+    seconds = {1: 2e-6, 1000: 1e-6, 10**6: 1e-4}
+    draw_three_limits(seconds)
+    measured, overhead = drawn[0].lines
+    assert dict(zip(measured.get_xdata(), measured.get_ydata(), strict=True)) == seconds
+    assert set(overhead.get_ydata()) == {1e-6}

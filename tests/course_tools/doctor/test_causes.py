@@ -8,7 +8,8 @@ import pytest
 
 from course_tools import doctor
 from course_tools.doctor.causes import find_cause
-from course_tools.doctor.evidence import REMEDIES, Evidence
+from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.finding import REMEDIES
 from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 

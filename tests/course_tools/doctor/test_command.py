@@ -6,7 +6,7 @@ import pytest
 
 from course_tools.doctor import command
 from course_tools.doctor.diagnosis import Diagnosis
-from course_tools.doctor.evidence import Finding
+from course_tools.doctor.finding import Finding
 from course_utils.kinds import KINDS
 
 

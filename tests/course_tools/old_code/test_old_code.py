@@ -13,20 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from start_python import python
 
-from course_tools.old_code import old_names
+from course_tools.old_code import installed
 from course_tools.old_code.__main__ import main
-from course_tools.old_code.explanation import Explanation, explain
+from course_tools.old_code.explanation import Explanation, all_clear, explain
+from course_tools.old_code.hooks import Hook
+from course_tools.old_code.installed import PACKAGES
 from course_tools.old_code.old_names import (
     ATTRIBUTES,
     KEYWORDS,
     KNOWN,
     NAMES,
-    PACKAGES,
     TABLES,
     TEXTS,
 )
 from course_tools.old_code.read_text import LONGEST, Unreadable, whole_text
-from course_tools.old_code.trainer_arguments import removed
+from course_tools.old_code.trainer_arguments import removed_arguments
 
 # Old code with the beginning of its first advice, messages with theirs, and code of today.
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
@@ -200,22 +201,23 @@ def test_a_missing_parso_is_one_line(monkeypatch, capsys):
 
 
 def test_the_all_clear_names_the_packages_that_were_asked_and_those_that_are_absent(monkeypatch):
-    assert "installed torch, Lightning, Darts, NumPy lack" in str(explain("x = 1"))
+    assert "installed torch, Lightning, Darts, NumPy lack" in all_clear()
     monkeypatch.setattr("course_tools.old_code.explanation.is_installed", {"torch"}.__contains__)
-    clear = str(explain("x = 1"))
+    clear = all_clear()
     assert "installed torch lack" in clear and "not asked: Lightning, Darts, NumPy" in clear
 
 
 def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_path):
-    clear = str(explain("x = 1"))
+    clear = all_clear()
     assert "not run" in clear and "checkpoint" in clear
     counts = {name: int(count) for count, name in re.findall(r"(\d+) of (\w+)", clear)}
     assert counts.keys() >= {"Lightning", "torch_xla", "Darts", "torch"}
     rows = {name: sum(1 for rows in KNOWN[name].values() for _ in rows) for name in KNOWN}
     rows = {name.split()[0]: count for name, count in rows.items()}
-    rows["Lightning"] += len(removed())
-    assert counts == rows and counts["Lightning"] > len(removed()) + len(ATTRIBUTES)
+    rows["Lightning"] += len(removed_arguments())
+    assert counts == rows and counts["Lightning"] > len(removed_arguments()) + len(ATTRIBUTES)
     assert clear in Explanation(())._repr_html_()
+    assert clear.split() == str(explain("x = 1")).split()
 
 
 # Code that took minutes, or ended in a traceback, and what it is read as.
@@ -331,6 +333,7 @@ def test_a_kind_of_file_it_does_not_read_is_refused_and_the_others_are_read(tmp_
 
 def test_a_card_shows_each_finding_with_its_text_escaped():
     html = explain("Trainer(gpus=2, weights_summary='<b>')")._repr_html_()
+    assert len(explain(f"Trainer(gpus='{'1,' * 500}')").findings[0].old) < 100
     assert ">1</td>" in html and "gpus=2" in html and "&lt;b&gt;" in html and "<b>'" not in html
 
 
@@ -371,8 +374,8 @@ def test_no_file_of_the_working_folder_stands_for_a_package(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     before = sys.path[:]
-    monkeypatch.setattr(old_names, "_resolved", lambda name: sys.path[:])
-    assert set(before) - set(old_names.find.__wrapped__("torch.nn")) == {str(tmp_path)}
+    monkeypatch.setattr(installed, "_resolved", lambda name: sys.path[:])
+    assert set(before) - set(installed.resolve.__wrapped__("torch.nn")) == {str(tmp_path)}
     assert sys.path == before
 
 
@@ -388,13 +391,13 @@ value = Plain()
     ("name", "answer"),
     [
         ("their_package.Plain.here", 1),
-        ("their_package.nothing", old_names.GONE),
-        ("their_package.Plain.nothing", old_names.GONE),
-        ("their_package.Color.BLUE", old_names.UNKNOWN),  # an enumeration answers as it likes
-        ("their_package.value.nothing", old_names.UNKNOWN),  # and so does an object
-        ("their_package.needs_more", old_names.UNKNOWN),
-        ("their_file.nothing", old_names.UNKNOWN),  # no installer left its record
-        ("no_such_package.nothing", old_names.UNKNOWN),
+        ("their_package.nothing", installed.GONE),
+        ("their_package.Plain.nothing", installed.GONE),
+        ("their_package.Color.BLUE", installed.UNKNOWN),  # an enumeration answers as it likes
+        ("their_package.value.nothing", installed.UNKNOWN),  # and so does an object
+        ("their_package.needs_more", installed.UNKNOWN),
+        ("their_file.nothing", installed.UNKNOWN),  # no installer left its record
+        ("no_such_package.nothing", installed.UNKNOWN),
     ],
 )
 def test_a_name_has_gone_only_where_its_package_can_say_so(name, answer, tmp_path, monkeypatch):
@@ -405,7 +408,7 @@ def test_a_name_has_gone_only_where_its_package_can_say_so(name, answer, tmp_pat
     (tmp_path / "their_package-1.0.dist-info").mkdir()
     (tmp_path / "their_file.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert old_names._resolved(name) is answer
+    assert installed._resolved(name) is answer
 
 
 @pytest.mark.parametrize(
@@ -422,7 +425,7 @@ def test_a_name_has_gone_only_where_its_package_can_say_so(name, answer, tmp_pat
     ],
 )
 def test_a_call_fails_as_pythons_own_rule_says(passed, is_open, required, accepted, refused):
-    called = old_names.Hook("Callback", "on_it", passed, "def on_it(self)", is_open)
+    called = Hook("Callback", "on_it", passed, "def on_it(self)", is_open)
     assert bool(called.refuses(required, accepted)) == refused
 
 
@@ -430,7 +433,7 @@ def test_a_call_fails_as_pythons_own_rule_says(passed, is_open, required, accept
 
 
 def is_there(dotted):
-    """Say whether a full name can be imported; `find` of the tool asks in another way."""
+    """Say whether a full name can be imported; `resolve` of the tool asks in another way."""
     first, *parts = dotted.rstrip(".").split(".")
     thing = importlib.import_module(first)
     for part in parts:

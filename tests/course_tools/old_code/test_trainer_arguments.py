@@ -12,9 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from start_python import python
 
-from course_tools.old_code import old_names
+from course_tools.old_code import installed
 from course_tools.old_code.explanation import explain
-from course_tools.old_code.trainer_arguments import ROWS, CannotTranslate, known, modernize, removed
+from course_tools.old_code.trainer_arguments import (
+    ROWS,
+    CannotTranslate,
+    known_arguments,
+    modernize,
+    removed_arguments,
+)
 
 # the arguments of three old releases, with their defaults
 TRAINERS = json.loads(Path(__file__).with_name("old_trainers.json").read_text(encoding="utf-8"))
@@ -180,23 +186,23 @@ def test_a_checkpoint_to_resume_from_moves_to_fit():
 
 
 def test_without_lightning_the_table_of_old_arguments_answers(monkeypatch):
-    monkeypatch.setattr(old_names, "parameters", lambda name: {})
-    for cached in (known, removed):
+    monkeypatch.setattr(installed, "parameters", lambda name: {})
+    for cached in (known_arguments, removed_arguments):
         cached.cache_clear()
     try:
-        assert removed() >= OLD
-        assert not removed() & TODAY.keys()
+        assert removed_arguments() >= OLD
+        assert not removed_arguments() & TODAY.keys()
         assert modernize({"gpus": 2, "max_epochs": 3}).kwargs["devices"] == 2
         assert modernize({"never_heard_of": 2}).kwargs == {"never_heard_of": 2}
     finally:
-        for cached in (known, removed):
+        for cached in (known_arguments, removed_arguments):
             cached.cache_clear()
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:GPU available but not used")
 def test_no_translation_keeps_a_value_that_todays_trainer_refuses(eight_gpus):
-    names = sorted(removed() - {"default_save_path"})  # a text
+    names = sorted(removed_arguments() - {"default_save_path"})  # a text
     for name, value in itertools.product(names, (-1, 0, 1, 2, None)):
         try:
             today = modernize({name: value}).kwargs

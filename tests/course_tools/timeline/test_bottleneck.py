@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Subset, TensorDataset
 
+from course_tools.timeline import bottleneck
 from course_tools.timeline.bottleneck import PARTS, judge
 from course_tools.timeline.loop_record import LoaderFacts, LoopRecord
 from course_tools.timeline.run_loop import facts_of
@@ -25,6 +26,18 @@ SEEN = LoopRecord(
     loader=LoaderFacts(cores=8, waits=False),
 )
 LOADER = {"fetch_s": 7e-3}
+
+
+def test_twenty_steps_are_timed_in_half_a_minute_at_most_unless_others_are_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        bottleneck, "record_loop", lambda *_, **settings: asked.append(settings) or SEEN
+    )
+    bottleneck.find_bottleneck(print, [0], device="cpu")
+    bottleneck.find_bottleneck(print, [0], device="cpu", steps=1, max_s=2.0)
+    assert asked == [{"steps": 20, "max_s": 30.0}, {"steps": 1, "max_s": 2.0}]
+    with pytest.raises(ValueError, match="steps is 0"):
+        bottleneck.find_bottleneck(print, [0], device="cpu", steps=0)
 
 
 def in_ms(found):
@@ -58,12 +71,19 @@ def test_each_part_of_a_step_on_a_gpu_can_be_the_bottleneck(changes, limit, part
     assert found.limit == limit
     assert parts_ms in (None, in_ms(found))
     assert sum(map(found.share, PARTS)) == pytest.approx(1)
+    assert (found.workers_to_try is not None) == (limit == "loader")
+    # a part of which nothing was seen is not shown, and the others are in milliseconds
+    shown = [part for part in PARTS if found.parts_s[part] or part not in ("other ranks", "memory")]
+    table = found.to_frame()
+    assert list(table.index) == shown and sum(table["share"]) == pytest.approx(1)
+    assert list(table["ms per step"]) == [1e3 * found.parts_s[part] for part in shown]
 
 
 @pytest.mark.parametrize(
     ("changes", "advice"),
     [
         ({}, "reduce-overhead"),
+        ({"fetch_s": 2e-3, "arithmetic_s": 0.0}, "reduce-overhead"),
         ({"kind": "cpu"}, "merges elementwise operations"),
         ({"kind": "cpu", "reads": 21.0}, "21 of the step's calls read a single value"),
         ({"kind": "cpu", "reads": 19.0, "waits_s": 2e-3}, "merges elementwise operations"),
@@ -76,13 +96,17 @@ def test_each_part_of_a_step_on_a_gpu_can_be_the_bottleneck(changes, limit, part
     ],
 )
 def test_the_advice_fits_the_bottleneck(changes, advice):
-    assert advice in judge(replace(SEEN, **changes)).advice
+    said = judge(replace(SEEN, **changes)).advice
+    assert advice in said and "After that" not in said
 
 
-@pytest.mark.parametrize(("waits_s", "named"), [(20e-6, False), (1.4e-3, False), (1.6e-3, True)])
-def test_a_read_is_advised_against_where_it_costs_something(waits_s, named):
+@pytest.mark.parametrize(
+    ("reads", "waits_s", "named"),
+    [(1, 20e-6, False), (1, 1.4e-3, False), (1, 1.6e-3, True), (0.01, 1.6e-3, False)],
+)
+def test_a_read_is_advised_against_where_it_costs_something(reads, waits_s, named):
     # TraceLens' traces of a small BERT (AMD-AGI/TraceLens 171dd74): one read takes 0.02 of 4.4 ms
-    advice = judge(replace(SEEN, reads=1.0, waits_s=waits_s)).advice
+    advice = judge(replace(SEEN, reads=reads, waits_s=waits_s)).advice
     assert ("once per epoch" in advice) == named and ("a larger batch" in advice) != named
 
 
@@ -120,6 +144,19 @@ def test_a_loader_that_computes_gets_no_more_workers_than_cores(workers, to_try)
     assert ("num_workers" in found.advice) == (to_try is not None)
 
 
+@pytest.mark.parametrize(("cores", "enough"), [(8, True), (3, True), (2, False)])
+def test_workers_are_called_enough_where_there_are_cores_for_them(cores, enough):
+    # 7 ms for a batch, 3 ms for the rest: three workers
+    found = judge(replace(SEEN, **LOADER, loader=LoaderFacts(cores=cores, waits=False)))
+    assert found.workers_to_try == min(3, cores)
+    assert found.advice.endswith("which should be about enough.") == enough
+
+
+def test_a_trace_from_elsewhere_does_not_say_whether_loading_computes():
+    found = judge(replace(SEEN, **LOADER, loader=LoaderFacts(cores=None, waits=False)))
+    assert found.workers_to_try == 3 and found.advice.endswith("take one for each core.")
+
+
 def loader_of(seen_s=9e-3, **facts):
     """Return a loop whose loader is the bottleneck."""
     return replace(SEEN, fetch_s=seen_s, copies_s=0.0, loader=LoaderFacts(cores=2, **facts))
@@ -137,6 +174,7 @@ def test_workers_that_start_anew_for_each_epoch_are_kept_and_not_added_to():
     # measured in mmpretrain's case: 4 workers 1.36 s per epoch, 8 workers 1.78, 4 that stay 0.06
     found = judge(loader_of(workers=4, waits=True, restart_s=4.6e-3))  # more than half of 9 ms
     assert "persistent_workers=True" in found.advice and "num_workers" not in found.advice
+    assert "46% of the time" in found.advice  # 4.6 of 10 ms
     assert found.workers_to_try is None
     assert "num_workers=8" in judge(loader_of(workers=4, waits=True, restart_s=4.4e-3)).advice
 
@@ -251,6 +289,8 @@ def test_advice_to_start_workers_says_what_they_need_where_they_are_spawned(in_n
     assert words in advice and "persistent_workers=True" in advice
     forked = judge(loader_of(waits=True, in_notebook=in_notebook)).advice
     assert words not in forked and "persistent_workers" not in forked
+    kept = judge(loader_of(waits=True, spawned=True, persistent=True, in_notebook=in_notebook))
+    assert words in kept.advice and "persistent_workers" not in kept.advice
 
 
 @pytest.mark.parametrize(

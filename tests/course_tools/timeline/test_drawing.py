@@ -1,8 +1,4 @@
-import io
-
-import numpy as np
 import pytest
-from PIL import Image
 
 from course_tools.timeline.drawing import draw_runs, in_words
 from course_tools.timeline.lanes import Lane, Span
@@ -24,18 +20,29 @@ def test_the_words_say_what_is_busy_and_what_waits():
     assert said.endswith("; device: busy for 50%.")
 
 
-def test_a_busy_stretch_is_drawn_where_it_was():
-    shown = draw_runs({"a run": LANES}, "A title")
-    pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"), dtype=int)
-    assert pixels.shape == (720, 1280, 3)
-    orange = np.argwhere((abs(pixels - (0xD5, 0x5E, 0x00)) < 12).all(axis=2))  # the device's lane
-    blue = np.argwhere((abs(pixels - (0x00, 0x72, 0xB2)) < 12).all(axis=2))
-    width = blue[:, 1].max() - blue[:, 1].min()
-    # the device begins where the host ends,
-    assert orange[:, 1].min() == pytest.approx(blue[:, 1].max(), abs=8)
-    # and works twice as long
-    assert orange[:, 1].max() - orange[:, 1].min() == pytest.approx(2 * width, rel=0.05)
-    assert orange[:, 0].min() > blue[:, 0].max()  # in a lane below
+def test_each_lane_of_each_run_is_a_row_with_its_share_of_the_run_and_its_bars_in_seconds(drawn):
+    draw_runs({"a run": LANES, "another": (Lane("device", "device", spans((0, 2))),)}, "A title")
+    (axes,) = drawn
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["host\n25% busy", "device\n50% busy", "device\n100% busy"]
+    rows = axes.get_yticks()
+    assert list(rows) == sorted(rows, reverse=True)
+    assert axes.get_xlim() == (0, 4) and axes.get_xlabel() == "s"
+    bars = [path.get_extents() for group in axes.collections for path in group.get_paths()]
+    spans_of = [
+        [(box.x0, box.x1) for box in bars if abs((box.y0 + box.y1) / 2 - row) < 0.5] for row in rows
+    ]
+    # the host's names, its work, and its waits; then the devices' work
+    assert spans_of == [[(0, 1), (1, 4), (0, 1), (1, 4)], [(1, 3)], [(0, 2)]]
+    words = {text.get_text(): text.get_position()[0] for text in axes.texts}
+    assert words["launch"] == 0.5 and words["wait"] == 2.5
+    assert "a run: 4 s" in words and "another: 2 s" in words
+
+
+@pytest.mark.parametrize(("end_s", "unit"), [(2.0, "s"), (1.9, "ms"), (2e-3, "ms"), (1.9e-3, "µs")])
+def test_the_axis_has_the_largest_unit_that_its_length_holds_twice(end_s, unit, drawn):
+    draw_runs({"a run": (Lane("device", "device", spans((0, end_s))),)}, "A title")
+    assert drawn[0].get_xlabel() == unit
 
 
 def test_a_name_with_dollars_is_no_formula():

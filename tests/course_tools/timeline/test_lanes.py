@@ -35,6 +35,12 @@ def test_spans_that_touch_are_one_and_the_order_of_the_input_is_of_no_importance
     assert times(union(spans((4, 6), (0, 2), (2, 3), (5, 5.5)))) == [(0, 3), (4, 6)]
 
 
+def test_nothing_of_no_length_is_left_where_spans_and_holes_touch():
+    lane = Lane("host", "host", spans((0, 1), (2, 3)), named=spans((0, 4)))
+    assert times(lane.between(1, 2).work) == [] and lane.end_s == 4
+    assert times(without(spans((0, 4)), spans((0, 1), (3, 4)))) == [(1, 3)]
+
+
 def test_what_lies_in_another_span_is_left_out():
     assert times(outermost(spans((1, 2), (0, 5), (3, 5), (6, 8), (6, 7)))) == [(0, 5), (6, 8)]
 

@@ -1,11 +1,11 @@
 from course_tools.old_code.old_names import NAMES
-from course_tools.old_code.trainer_arguments import removed
+from course_tools.old_code.trainer_arguments import removed_arguments
 from tools.book.old_code_tables import tables
 
 
 def test_the_reference_has_every_old_argument_and_every_old_name():
     text = tables()
-    for old in removed():
+    for old in removed_arguments():
         assert f"`{old}`" in text or f"`{old}=" in text or f", {old}=" in text
     assert all(f"`{name}" in text for name in NAMES)
 
