@@ -24,6 +24,7 @@ from course_utils.tables import wrapped
 
 ABOUT = "Estimate the hours and money that a job takes on devices that you do not have."
 MODULE = "python -m course_tools.estimate"
+MORE = "Steps, memory, what was compared, and the sources of the prices: add --details."
 EXAMPLES = {
     "network": f"{MODULE} network resnet50 --batch 128 --devices T4 A100",
     "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
@@ -37,17 +38,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words and words[0] not in EXAMPLES and not words[0].startswith("-"):
         words.insert(0, "network")  # the question that is asked most
     parser, commands = _parser()
-    asked = vars(parser.parse_args(words))
-    answer, as_json = asked.pop("answer"), asked.pop("as_json")
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:  # here, because argparse would show the options of no command
+        commands[words[0]].error(f"unrecognized arguments: {' '.join(unknown)}")
+    asked = vars(parsed)
+    answer, as_json, details = asked.pop("answer"), asked.pop("as_json"), asked.pop("details")
     asked["prices"] = dict(itertools.chain.from_iterable(asked["prices"]))
     asked = {name: value for name, value in asked.items() if value is not None}
     try:
         found = answer(**asked)
     except (ValueError, CannotBuild) as error:
-        print(wrapped(f"estimate: {_in_shell(str(error), commands)}"), file=sys.stderr)
+        print(wrapped(f"estimate: {_in_shell(str(error), commands.values())}"), file=sys.stderr)
         return 2
-    text = f"{found!r}\n\n{found.details()}"
-    show_result(found.to_json() if as_json else _in_shell(text, commands))
+    text = f"{found!r}\n\n{found.details() if details else MORE}"
+    show_result(found.to_json() if as_json else _in_shell(text, commands.values()))
     return 0
 
 
@@ -147,8 +151,8 @@ def _language(
     return estimate(name, prices=prices or None, **asked)
 
 
-def _parser() -> tuple[argparse.ArgumentParser, list[argparse.ArgumentParser]]:
-    """Return what reads the command line, and the parser of each command."""
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return what reads the command line, and the parser of each command by its name."""
     chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
     links = f"Links: {', '.join(link.name for link in all_links())}."
     parser = argparse.ArgumentParser(
@@ -159,7 +163,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[argparse.ArgumentParser]]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
-    made = []
+    made = {}
     for name, (about, add_own) in COMMANDS.items():
         command = commands.add_parser(
             name,
@@ -170,7 +174,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[argparse.ArgumentParser]]:
         )
         add_own(command.add_argument)
         _add_common(command.add_argument)
-        made.append(command)
+        made[name] = command
     return parser, made
 
 
@@ -198,6 +202,8 @@ def _add_common(add: Callable[..., Any]) -> None:
     add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
     price = "your price of an hour, such as T4=0.35"
     add("--price", dest="prices", nargs="+", default=[], type=_prices, metavar="CHIP=X", help=price)
+    more = "also steps, memory, what was compared, and the sources of the prices"
+    add("--details", action="store_true", help=more)
     add("--json", dest="as_json", action="store_true", help="print JSON")
 
 

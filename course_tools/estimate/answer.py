@@ -166,7 +166,9 @@ class Answer:
 
     def _fits(self) -> str:
         if self.fits is False:
-            return f"no, it needs {format_bytes(self.needed_bytes)}"
+            needed, capacity = self.needed_bytes or 0.0, self.capacity_bytes or 0.0
+            spare = " and some to spare" if needed <= capacity else ""
+            return f"no, it needs {format_bytes(needed)}{spare}"
         if self.needed_bytes is None and self.machine:
             return "not known"
         needed, capacity = self.needed_bytes or 0.0, self.capacity_bytes or math.inf

@@ -35,7 +35,7 @@ def check_deadline(hours: object) -> None:
 
 
 def nearest(name: str, known: Mapping[str, str]) -> str:
-    """Return ": the nearest are ..." with three known names that may be meant, or "".
+    """Return ": the nearest are ..." with up to three known names that may be meant, or "".
 
     They begin with the same word, as those of a family do, or else are a slip away: "resnet51" and
     "Llama 4" have a family here, "densnet121" is a slip, and "yolov8n" is neither.
@@ -52,8 +52,8 @@ def nearest(name: str, known: Mapping[str, str]) -> str:
         family = [each for each in plain if words[each].startswith(word)]
     found = difflib.get_close_matches(typed, family, n=9, cutoff=0.0)
     found = found or difflib.get_close_matches(typed, plain, n=9, cutoff=0.8)
-    listed = ", ".join(list(dict.fromkeys(plain[each] for each in found))[:3])
-    return f": the nearest are {listed}" if listed else ""
+    few = list(dict.fromkeys(plain[each] for each in found))[:3]
+    return f": the nearest {'is' if len(few) == 1 else 'are'} {', '.join(few)}" if few else ""
 
 
 def _first_word(name: str) -> str:

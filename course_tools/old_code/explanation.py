@@ -17,7 +17,7 @@ from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
 from course_tools.old_code.trainer_arguments import removed_arguments
 from course_tools.private import code_without_keys
-from course_utils.tables import html_card
+from course_utils.tables import html_card, wrapped
 
 # Packages that are asked whether they have a name, and what readers call them.
 ASKED = {"torch": "torch", "lightning": "Lightning", "darts": "Darts", "numpy": "NumPy"}
@@ -35,15 +35,21 @@ class Explanation:
     findings: tuple[Note, ...]
 
     def __repr__(self) -> str:
-        return "\n".join(str(note) for note in self.findings) or all_clear()
+        return "\n".join(map(_in_lines, self.findings)) or wrapped(all_clear())
 
     def _repr_html_(self) -> str:
         rows = []
         for note in self.findings:
             place = note.place if note.cell else str(note.line)
             rows.append((place, note.old, note.new or "nothing", note.why))
-        title = "What is outdated" if rows else repr(self)
+        title = "What is outdated" if rows else all_clear()
         return html_card(title, ("line", "old", "today", "why"), rows)
+
+
+def _in_lines(note: Note) -> str:
+    """Return a note with its reason below it, in lines that fit a terminal."""
+    change = replace(note, why="")
+    return f"{str(change).rstrip()}\n{wrapped(note.why, 2)}"
 
 
 def all_clear() -> str:

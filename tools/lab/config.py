@@ -7,8 +7,8 @@ c.KernelManager.transport_encryption = "auto"  # else each kernel warns of eaves
 c.LabApp.log_level = "WARN"  # it does not follow the server's
 c.LabApp.custom_css = True
 c.ServerApp.tornado_settings = {
-    # jupyter_server's own timeout is longer than its interval, of which tornado warns
-    "ws_ping_interval": 30_000,
-    "ws_ping_timeout": 30_000,
+    # No pings, which only a network needs: with jupyter_server's usual numbers tornado warns, and
+    # with a timeout as short as tornado wants it, jupyter_server cuts every connection.
+    "ws_ping_interval": 0,
     "static_custom_path": [str(Path(__file__).parent)],  # where custom.css lies
 }

@@ -14,7 +14,7 @@
 
 /**
  * @typedef {{devices: string[] | null, about: string, method?: string | null, tokens?: number,
- *   parameters?: number, bits?: number, dense?: boolean, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
+ *   length?: number, parameters?: number, bits?: number, dense?: boolean, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
  * @typedef {{hidden: number, query: number, kv: number, intermediate: number, kernels: number}} OfLayer
  * @typedef {{logit: number, nf4: number, adam: {state: number, update: number},
  *   step: {full: OfLayer, adapted: OfLayer, without_gate: number, logits: number,
@@ -108,13 +108,15 @@ export function fineTuningMemory(shape, method, batch, length, { logit, nf4, ada
  * @param {Shape} shape
  * @param {string} method
  * @param {string} chip
- * @param {number} tokens in a step
+ * @param {number} batch
+ * @param {number} length tokens of a sample
  */
-export function fineTuningEvidence(numbers, shape, method, chip, tokens) {
+export function fineTuningEvidence(numbers, shape, method, chip, batch, length) {
   return /** @type {LanguageEvidence} */ (numbers.evidence.find(
     (one) =>
       [null, method].includes(one.method ?? null) &&
-      (one.devices === null || one.devices.includes(chip)) && tokens >= (one.tokens ?? 0) &&
+      (one.devices === null || one.devices.includes(chip)) &&
+      batch * length >= (one.tokens ?? 0) && length >= (one.length ?? 0) &&
       allWeights(shape) >= (one.parameters ?? 0),
   ));
 }

@@ -570,13 +570,14 @@ export function answerRows(question) {
 }
 
 /**
- * The same job on each free offer whose device has the precision, where one device was asked about.
+ * The same job on each free offer whose device has the precision: on each of them where one device
+ * was asked about, and where several were, on one that gives as many.
  * @param {Question} question
  * @returns {Row[]}
  */
 export function freeRows(question) {
-  if (question.count > 1) return [];
-  return FREE.flatMap((offer) => {
+  const offers = FREE.filter(({ count }) => question.count === 1 || count === question.count);
+  return offers.flatMap((offer) => {
     const asked = { ...question, devices: offer.devices, chip: null, count: offer.count, cpu: null };
     return answerRows(asked).map((row) => ({ ...row, offer, cost: NOTHING }));
   });
@@ -636,7 +637,7 @@ function stepOn(question, chip, batch) {
   let error = errorOf(work, chip, precision, time);
   if (shape) {
     const { tuning, length } = question;
-    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch * length);
+    const known = fineTuningEvidence(DATA.finetuning, shape, tuning, chip.name, batch, length);
     const [faster, slower] = [known.factor, known.slower ?? known.factor];
     error = { faster, slower, checked: !known.assumed, reasons: [known.about] };
   }

@@ -64,6 +64,7 @@ from course_tools.estimate.time.step_time import Host, step_time
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 LENGTH = 2048  # tokens of a sample where none is named, unless the model's context is shorter
+LONG = 4096  # tokens of a sample from which the kind of attention counts
 SHORTEST = 512  # of the lengths that are tried where nothing fits
 
 
@@ -211,6 +212,7 @@ class Tuning:
             if one["method"] in (None, self.method)
             and (one["devices"] is None or chip.name in one["devices"])
             and self.batch * self.length >= one["tokens"]
+            and self.length >= one.get("length", 1)
             and self.shape.parameters >= one.get("parameters", 0)
         )
         checked = not known.get("assumed", False)
@@ -246,8 +248,13 @@ class Tuning:
         ]
         if self.shape.context and self.length > self.shape.context:
             lines.append(f"It was made for at most {self.shape.context:,} tokens.")
+        numbers = finetuning_numbers()
+        if self.method == "4-bit":
+            lines.append(numbers["autocast"])
+        if self.length >= LONG:
+            lines.append(numbers["long"])
         if self.method != "full":
-            lines.append(finetuning_numbers()["reserved"])
+            lines.append(numbers["reserved"])
         if self.in_backward:
             lines.append("The time of an optimizer in the backward pass is taken for the usual.")
         return [*lines, "Reading data is not included."]

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from course_tools.estimate import Job, estimate_finetuning, estimate_serving
-from course_tools.estimate.__main__ import COMMANDS, _parser, main
+from course_tools.estimate.__main__ import _parser, main
 from course_tools.estimate.known_networks import counted_names
 
 
@@ -56,7 +56,7 @@ def test_each_command_has_an_example_that_runs(command, capsys):
 def test_the_help_names_the_default_that_is_taken(command, function):
     taken = inspect.signature(function).parameters
     named = 0
-    for option in _parser()[1][list(COMMANDS).index(command)]._actions:
+    for option in _parser()[1][command]._actions:
         default = option.default
         if default is None and option.dest in taken:
             default = taken[option.dest].default
@@ -133,7 +133,7 @@ def test_an_option_that_would_change_nothing_is_refused(words, capsys):
     ids=str,
 )
 def test_what_the_command_advises_are_options_that_it_has(words, status, advised, capsys):
-    assert main(words) == status
+    assert main([*words, "--details"]) == status
     shown = capsys.readouterr()
     said = one_line(shown.out + shown.err)
     assert advised in said and not re.search(r"\b[a-z_]+=", said)
@@ -178,7 +178,10 @@ def test_a_network_is_answered_in_text_and_json_with_the_words_of_the_command(ca
     asked = ["torch.nn:Identity", "--input", "8", "--inference"]
     priced = ["--devices", "T4", "--price", "T4=0.35"]
     assert main([*asked, *priced, "--compiled", "--optimizer", "sgd"]) == 0
+    short = capsys.readouterr().out
+    assert main([*asked, *priced, "--compiled", "--optimizer", "sgd", "--details"]) == 0
     said = capsys.readouterr().out
+    assert len(short.splitlines()) < 20 and "--details" in short and "your price" not in short
     assert "your price" in said and "--this-machine" in said and "loss=" not in said
     assert main([*asked, *priced, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"

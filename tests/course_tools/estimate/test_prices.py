@@ -67,8 +67,9 @@ def test_what_is_free_is_counted_as_one_card_of_colab_and_two_of_kaggle(found):
     assert [row.name for row in found.free] == ["T4 on Colab", "2 x T4 on Kaggle"]
     assert colab.cost == kaggle.cost == 0 and colab.step_s == found["T4"].step_s
     two = estimate(MODEL, X, **WHOLE, devices=["2 x T4"])
-    assert kaggle.hours == two.rows[0].hours and not two.free
-    assert not estimate(MODEL, X, devices=["T4", "2 x T4"]).free
+    assert kaggle.hours == two.rows[0].hours == two.free[0].hours and len(two.free) == 1
+    assert len(estimate(MODEL, X, devices=["T4", "2 x T4"]).free) == 2
+    assert not estimate(MODEL, X, devices=["8 x A100"]).free
     assert not estimate(MODEL, X, devices=["A100"], precision="bf16").free
 
 

@@ -15,7 +15,7 @@ from start_python import python
 
 from course_tools.old_code import installed
 from course_tools.old_code.__main__ import main
-from course_tools.old_code.explanation import Explanation, explain
+from course_tools.old_code.explanation import Explanation, all_clear, explain
 from course_tools.old_code.hooks import Hook
 from course_tools.old_code.installed import PACKAGES
 from course_tools.old_code.old_names import (
@@ -201,14 +201,14 @@ def test_a_missing_parso_is_one_line(monkeypatch, capsys):
 
 
 def test_the_all_clear_names_the_packages_that_were_asked_and_those_that_are_absent(monkeypatch):
-    assert "installed torch, Lightning, Darts, NumPy lack" in str(explain("x = 1"))
+    assert "installed torch, Lightning, Darts, NumPy lack" in all_clear()
     monkeypatch.setattr("course_tools.old_code.explanation.is_installed", {"torch"}.__contains__)
-    clear = str(explain("x = 1"))
+    clear = all_clear()
     assert "installed torch lack" in clear and "not asked: Lightning, Darts, NumPy" in clear
 
 
 def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_path):
-    clear = str(explain("x = 1"))
+    clear = all_clear()
     assert "not run" in clear and "checkpoint" in clear
     counts = {name: int(count) for count, name in re.findall(r"(\d+) of (\w+)", clear)}
     assert counts.keys() >= {"Lightning", "torch_xla", "Darts", "torch"}
@@ -217,6 +217,7 @@ def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_pat
     rows["Lightning"] += len(removed_arguments())
     assert counts == rows and counts["Lightning"] > len(removed_arguments()) + len(ATTRIBUTES)
     assert clear in Explanation(())._repr_html_()
+    assert clear.split() == str(explain("x = 1")).split()
 
 
 # Code that took minutes, or ended in a traceback, and what it is read as.

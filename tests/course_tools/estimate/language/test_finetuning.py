@@ -161,10 +161,12 @@ def test_what_fits_no_card_is_answered_with_what_would():
     [
         ("Llama 3.1 8B", "full", "RTX 4090", 2048, (1.4, 1.4), True),
         ("Llama 3.1 8B", "full", "RTX 4090", 2047, (3, 3), True),
-        ("Llama 3.1 8B", "lora", "RTX 4090", 512, (1.35, 1.35), True),
+        ("Llama 3.1 8B", "lora", "RTX 4090", 2048, (1.35, 1.35), True),
+        ("Llama 3.1 8B", "lora", "RTX 4090", 512, (1.35, 2.2), False),
         ("GPT-2", "lora", "A100", 512, (1.35, 2.2), False),
-        ("Llama 3.1 8B", "4-bit", "T4", 512, (1.8, 1.8), False),
-        ("GPT-2", "4-bit", "T4", 512, (1.8, 2.6), False),
+        ("Llama 3.1 8B", "4-bit", "T4", 512, (1.8, 2.2), False),
+        ("GPT-2", "4-bit", "T4", 512, (1.8, 3), False),
+        ("Llama 3.1 8B", "lora", "H100", 8192, (1.8, 4.6), False),
     ],
 )
 def test_the_doubt_is_that_of_such_a_step_on_such_a_card(
