@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 import torch
@@ -153,6 +154,15 @@ def test_what_is_left_of_a_step_on_a_cpu_other_programs_took(
     monkeypatch.setattr(run_loop, "read_loop", lambda timing, _: replace(timing, python_s=python_s))
     found = record_loop(torch.neg, [torch.ones(1)], as_device("cpu"), steps=1, max_s=1.0)
     assert found.lost_s == pytest.approx(lost_s)
+
+
+def test_a_program_without_a_file_is_a_notebook(monkeypatch):
+    for name, in_notebook in (("a script", False), ("a notebook", True)):
+        program = ModuleType("__main__")
+        if not in_notebook:
+            program.__file__ = name
+        monkeypatch.setitem(sys.modules, "__main__", program)
+        assert run_loop.facts_of([0]).in_notebook == in_notebook
 
 
 def test_a_loader_waits_if_it_sleeps_for_more_than_half_of_its_time():
