@@ -10,7 +10,14 @@ from measured import measured
 from torch.overrides import TorchFunctionMode
 
 from course_tools.compare import comparison as comparison_module
-from course_tools.compare.comparison import Contestant, WrongAnswer, compare_devices, contestants
+from course_tools.compare.comparison import (
+    Contestant,
+    WrongAnswer,
+    compare_devices,
+    contestants,
+    cpu_first,
+    measure,
+)
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded
@@ -94,12 +101,15 @@ def test_nan_infinity_and_another_shape_are_wrong(gpu, wrong):
         ("fp32", 1e-5, True),
         ("fp32", 1e-4, False),
         ("bf16", 0.02, True),
-        ("bf16", 0.2, False),
+        ("bf16", 0.05, False),
+        ("tf32", 0.009, True),
+        ("tf32", 0.011, False),
+        ("fp16", 0.009, True),
         ("fp16", 0.02, False),
     ],
 )
 def test_each_precision_has_its_tolerance(gpu, precision, error, right):
-    work = answering([1.0, 1.0], [1.0, 1.0 + error])
+    work = answering([1e-6, 1e-6], [1e-6, (1.0 + error) * 1e-6])  # a share, of small values too
     with nullcontext() if right else pytest.raises(WrongAnswer):
         compare_devices(work, [1], [gpu], precision=precision, max_s=0.01)
 
@@ -131,6 +141,9 @@ def test_the_workloads_compute_what_they_say():
         torch.manual_seed(0)
         a, b = torch.randn(6), torch.randn(6)
     assert torch.allclose(build_seeded(ELEMENTWISE, 6, CPU, "fp32")(), a + 2 * b)
+    halves = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    for work in (PRODUCT, ELEMENTWISE):
+        assert {name: build_seeded(work, 2, CPU, name)().dtype for name in halves} == halves
 
 
 def test_the_cpu_takes_part_with_one_thread_and_with_all():
@@ -216,7 +229,13 @@ def test_tf32_is_a_precision_of_a_function_of_your_own_too():
     for precision in ("fp32", "tf32"):
         seen.clear()
         compare_devices(ones, [4], ["cpu"], precision=precision, max_s=0.01)
+        measure("cpu", Workload.of(ones), 4, precision, max_s=0.01)
         assert set(seen) == {precision == "tf32"}
+
+
+def test_of_all_devices_the_cpu_is_the_first_since_the_others_are_held_against_it(monkeypatch):
+    monkeypatch.setattr("course_tools.compare.comparison.find_devices", lambda: [GPU, CPU])
+    assert cpu_first() == [CPU, GPU]
 
 
 def test_the_callers_settings_stay_as_they_were():
@@ -261,6 +280,15 @@ TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
             ],
             "cuda:0: faster at 4 and above",
         ),
+        # of two accelerators the one that is faster at the largest size, not at the smallest
+        (
+            [
+                ONE_THREAD,
+                line("mps:0", 0.5, 0.5, 7, 7, kind="mps"),
+                line("cuda:0", 3, 3, 3, 3, kind="cuda"),
+            ],
+            "cuda:0: faster at 4 and above",
+        ),
     ],
 )
 def test_the_verdict_says_from_where_on_one_is_faster_for_good(lines, verdict):
@@ -274,6 +302,7 @@ def test_the_verdict_fits_into_a_title_at_any_size(size):
     rows += [row(1, label, *[2.0] * 8, kind="xla"), row(size, label, *[1.0] * 8, kind="xla")]
     verdict = comparison(*rows).verdict()
     assert "faster at" in verdict and len(verdict) <= 45
+    assert (f"{size:,}" in verdict) == (size < 100_000)
 
 
 def test_a_lead_within_the_noise_is_no_lead():
@@ -301,6 +330,7 @@ def test_who_is_faster_is_decided_round_by_round():
 def test_a_frame_has_one_line_for_each_size_and_contestant():
     frame = comparison(row(2, "slow", 2.0, 2.0), row(2, "fast", 0.5, 0.5)).to_frame()
     assert list(frame["device"]) == ["slow", "fast"]
+    assert list(frame["median ms"]) == [2000.0, 500.0]
     assert list(frame["samples/s"]) == [1.0, 4.0]
     assert list(frame["times slow"]) == [1.0, 4.0]
     assert list(frame["reliable"]) == [True, True]

@@ -26,6 +26,10 @@ def test_what_was_saved_is_loaded(tmp_path):
     assert Result.load(tmp_path / "mine.json") == SAVED
 
 
+def test_a_call_may_take_from_a_nanosecond_to_years():
+    assert measured(1e-9, 1e9).median_s == pytest.approx(5e8)
+
+
 def test_a_result_says_what_made_it():
     made = describe_machine()
     assert {"cpu", "system"} <= made["machine"].keys()
