@@ -106,9 +106,9 @@ def measure(
     device: Device | torch.device | str | None,
     work: Workload,
     size: int,
-    precision: str = "fp32",
+    precision: str,
     *,
-    max_s: float = 1.0,
+    max_s: float,
 ) -> Measurement:
     """Return the time of one call of a workload on a device."""
     device = as_device(device)

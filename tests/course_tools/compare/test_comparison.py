@@ -4,9 +4,9 @@ import pytest
 import torch
 from course_lessons.device_speed.image_step import CNN_STEP, SUITE
 
-from course_tools.compare.comparison import compare_devices
+from course_tools.compare.comparison import compare_devices, measure
 from course_tools.compare.contestants import find_contestants
-from course_tools.compare.workloads import PRODUCT
+from course_tools.compare.workloads import PRODUCT, Workload
 from course_utils.devices import Device
 
 CPU = Device("cpu", 0, "a cpu")
@@ -60,6 +60,7 @@ def test_tf32_is_a_precision_of_a_function_of_your_own_too():
     for precision in ("fp32", "tf32"):
         seen.clear()
         compare_devices(ones, [4], ["cpu"], precision=precision, max_s=0.01)
+        measure("cpu", Workload.of(ones), 4, precision, max_s=0.01)
         assert set(seen) == {precision == "tf32"}
 
 

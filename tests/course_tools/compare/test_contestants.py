@@ -5,11 +5,12 @@ import torch
 
 from course_tools.compare import contestants
 from course_tools.compare.comparison import compare_devices
-from course_tools.compare.contestants import Contestant, find_contestants
+from course_tools.compare.contestants import Contestant, cpu_first, find_contestants
 from course_tools.compare.workloads import ELEMENTWISE, PRODUCT
 from course_utils.devices import Device
 
 CPU = Device("cpu", 0, "a cpu")
+GPU = Device("cuda", 0, "a gpu of this test")
 
 
 def test_none_is_the_best_device_and_not_all_of_them(monkeypatch):
@@ -24,6 +25,11 @@ def test_the_cpu_takes_part_with_one_thread_and_with_all():
     found = compare_devices(ELEMENTWISE, [64], ["cpu", "cpu"], max_s=0.01)
     assert found.labels == [Contestant(CPU, number).label for number in sorted({1, threads})]
     assert [one.threads for one in found.measurements] == sorted({1, threads})
+
+
+def test_of_all_devices_the_cpu_is_the_first_since_the_others_are_held_against_it(monkeypatch):
+    monkeypatch.setattr("course_tools.compare.contestants.find_devices", lambda: [GPU, CPU])
+    assert cpu_first() == [CPU, GPU]
 
 
 REHEARSAL = Device("xla", 0, "XLA on this CPU", rehearsal=True)

@@ -28,6 +28,10 @@ def test_what_was_saved_is_loaded(tmp_path):
     assert Result.load(tmp_path / "mine.json") == SAVED
 
 
+def test_a_call_may_take_from_a_nanosecond_to_years():
+    assert measured(1e-9, 1e9).median_s == pytest.approx(5e8)
+
+
 def test_a_result_says_what_made_it():
     made = describe_machine()
     assert {"cpu", "system"} <= made["machine"].keys()
@@ -135,6 +139,15 @@ TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
             ],
             "cuda:0: faster at 4 and above",
         ),
+        # of two accelerators the one that is faster at the largest size, not at the smallest
+        (
+            [
+                ONE_THREAD,
+                line("mps:0", 0.5, 0.5, 7, 7, kind="mps"),
+                line("cuda:0", 3, 3, 3, 3, kind="cuda"),
+            ],
+            "cuda:0: faster at 4 and above",
+        ),
     ],
 )
 def test_the_verdict_says_from_where_on_one_is_faster_for_good(lines, verdict):
@@ -148,6 +161,7 @@ def test_the_verdict_fits_into_a_title_at_any_size(size):
     rows += [row(1, label, *[2.0] * 8, kind="xla"), row(size, label, *[1.0] * 8, kind="xla")]
     verdict = comparison(*rows).verdict()
     assert "faster at" in verdict and len(verdict) <= 45
+    assert (f"{size:,}" in verdict) == (size < 100_000)
 
 
 def test_a_lead_within_the_noise_is_no_lead():
@@ -175,6 +189,7 @@ def test_who_is_faster_is_decided_round_by_round():
 def test_a_frame_has_one_line_for_each_size_and_contestant():
     frame = comparison(row(2, "slow", 2.0, 2.0), row(2, "fast", 0.5, 0.5)).to_frame()
     assert list(frame["device"]) == ["slow", "fast"]
+    assert list(frame["median ms"]) == [2000.0, 500.0]
     assert list(frame["samples/s"]) == [1.0, 4.0]
     assert list(frame["times slow"]) == [1.0, 4.0]
     assert list(frame["reliable"]) == [True, True]

@@ -96,6 +96,9 @@ def test_the_workloads_compute_what_they_say():
         torch.manual_seed(0)
         a, b = torch.randn(6), torch.randn(6)
     assert torch.allclose(build_seeded(ELEMENTWISE, 6, CPU, "fp32")(), a + 2 * b)
+    halves = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    for work in (PRODUCT, ELEMENTWISE):
+        assert {name: build_seeded(work, 2, CPU, name)().dtype for name in halves} == halves
 
 
 def test_a_function_that_does_the_work_instead_of_returning_it_is_refused():

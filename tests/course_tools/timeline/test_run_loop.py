@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -282,8 +282,25 @@ def test_the_start_method_of_processes_is_left_to_the_program():
 def test_the_start_method_is_that_of_the_loader_or_the_default_of_the_system():
     spawned = DataLoader(SlowImages(), num_workers=1, multiprocessing_context="spawn")
     assert facts_of(spawned).spawned
+    # asked so that the program can still choose one
+    unsettled = SimpleNamespace(get_start_method=lambda allow_none: None if allow_none else "spawn")
     default = multiprocessing.get_all_start_methods()[0]
+    assert run_loop._start_method(SimpleNamespace(multiprocessing_context=unsettled)) == default
     assert facts_of(DataLoader(SlowImages())).spawned == (default != "fork")
+
+
+def test_a_dataset_that_fetches_a_batch_at_once_needs_no_advice_on_single_samples():
+    class Whole(SlowImages):
+        def __getitems__(self, numbers):
+            return [torch.ones(10) for _ in numbers]
+
+    assert (
+        facts_of(DataLoader(Whole(), 4)).batch,
+        facts_of(DataLoader(SlowImages(), 4)).batch,
+    ) == (
+        0,
+        4,
+    )
 
 
 def test_a_sampler_of_ones_own_stays_in_the_advice():
