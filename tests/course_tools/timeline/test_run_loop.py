@@ -113,6 +113,7 @@ def test_the_seconds_of_a_step_are_those_of_the_clock(
 
     waits = iter([100, 8])  # before the first step, and until the device has done the last
     monkeypatch.setattr(run_loop, "wait_for", lambda device: passes(next(waits)))
+    monkeypatch.setattr(run_loop, "_awake_s", lambda: now[0] / 3)  # a third of the time
     facts = LoaderFacts(workers=workers, persistent=persistent)
     batches, device = run_loop._Batches(Epoch()), Device(kind, 0, "a device")
     step, clock = (lambda batch: passes(3)), (lambda: now[0])
@@ -121,7 +122,24 @@ def test_the_seconds_of_a_step_are_those_of_the_clock(
     assert (seen.fetch_s, seen.loader.restart_s) == (fetch_s, restart_s)
     # on a CPU the least disturbed step, elsewhere the mean with what was still queued
     assert seen.step_s == fetch_s + 3 + (0 if kind == "cpu" else 8 / 8)
-    assert asleep_s == pytest.approx(3, abs=0.1) and next(waits, None) is None
+    assert asleep_s == pytest.approx(2) and next(waits, None) is None
+
+
+def test_the_batches_of_each_epoch_are_counted_and_the_last_loader_is_let_go():
+    ended = []
+
+    class Epoch:
+        def __iter__(self):
+            try:
+                yield from range(3)
+            finally:
+                ended.append(True)
+
+    batches = run_loop._Batches(Epoch())
+    assert [next(batches) for _ in range(8)] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert (batches.epochs, batches.per_epoch, len(ended)) == (3, 3, 2)
+    batches.close()
+    assert len(ended) == 3
 
 
 @pytest.mark.parametrize(("max_s", "timed"), [(0, run_loop.WARM_UP), (6.5, 7), (99, 8)])

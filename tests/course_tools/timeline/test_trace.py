@@ -53,6 +53,10 @@ def event(name, category, **changes):
         ("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", "copies"),
         ("Memcpy DtoD (Device -> Device)", "gpu_memcpy", "memory"),
         ("Memset (Device)", "gpu_memset", "memory"),
+        # as cuDNN, Inductor and RCCL name theirs
+        ("void cudnn::ops::convertTensor_kernel<float, __half>", "kernel", "memory"),
+        ("triton_red_fused__native_batch_norm_legit_convolution_3", "kernel", "memory"),
+        ("void ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "kernel", "exchange"),
         ("aten::mm", "cpu_op", None),
         ("gemm", "gpu_user_annotation", None),
     ],
