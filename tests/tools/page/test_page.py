@@ -885,13 +885,3 @@ def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
         text = page.evaluate("navigator.clipboard.readText()")
         exec(compile(text, "copied", "exec"), {})
         assert len(capsys.readouterr().out.splitlines()) > 2
-
-
-@pytest.mark.process
-def test_a_file_of_somebody_else_is_kept_and_a_page_of_ours_is_known(file, tmp_path):
-    build.refuse_foreign(file, build.TITLE)
-    mine = tmp_path / "mine.html"
-    mine.write_text("my work")
-    done = python(build.HERE / "build.py", mine)
-    assert done.returncode == 2 and "holds something else" in done.stderr
-    assert mine.read_text() == "my work"
