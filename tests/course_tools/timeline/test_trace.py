@@ -66,12 +66,15 @@ def test_each_event_has_one_kind_of_work(name, category, kind):
 
 
 def test_the_thread_of_the_steps_is_the_main_one_and_autograds_is_named():
-    steps = event("ProfilerStep#5", "user_annotation")
+    steps, earlier = (
+        event("ProfilerStep#5", "user_annotation"),
+        event("ProfilerStep#4", "user_annotation", ts=-9),
+    )
     events = [event("aten::mm", "cpu_op"), event("NllLossBackward0", "cpu_op", tid=8), steps]
     events += [event("aten::add", "cpu_op", tid=tid) for tid in (8, 9)]
     events += [event("autograd::engine::evaluate_function: X", "cpu_op", tid=6)]
     events += [event("ProfilerStep#5", "gpu_user_annotation", tid=20)]
-    assert steps_of(events) == [steps]
+    assert steps_of(events) == [steps] and steps_of([*events, earlier]) == [earlier, steps]
     names = {6: "backward", 7: "MainThread", 8: "backward", 9: "thread 9"}
     assert threads_of(events) == names
 
@@ -113,6 +116,7 @@ def test_a_file_that_is_no_trace_is_refused_in_a_sentence(tmp_path, content, wor
         (event("gemm", "kernel", ts="soon"), "its 'ts' is 'soon' and no time"),
         (event("gemm", "kernel", ts=float("nan")), "its 'ts' is 'nan' and no time"),
         (event("gemm", "kernel", ts=10**400), "its 'ts' is '1000"),
+        (event("gemm", "kernel", ts=-1e300), "its 'ts' is '-1e"),
         (event("gemm", "kernel", dur=-1), "it ends before it begins"),
         (event("gemm", ["kernel"]), "its cat, pid or tid is"),
         (event("gemm", "kernel", tid={}), "its cat, pid or tid is"),
