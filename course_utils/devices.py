@@ -133,7 +133,7 @@ def as_torch_device(device: Device | torch.device | str | None) -> torch.device:
     index = int(match[2]) if match[2] else detect.current_index(kind)
     if index < _count(kind):
         return _torch_device(kind, index)
-    doctor = " The doctor of this course says why it is missing, and what to do."
+    doctor = f" The course's doctor says why {name} is missing, and what to do."
     others = [str(one) for one in find_devices() if not KINDS[one.kind].host]
     here = " and ".join(["cpu", *others])
     raise RuntimeError(

@@ -151,12 +151,12 @@ def stamp_readme(text: str, address: Address) -> str:
         first_line = " | ".join(f"[{way}]({link})" for way, link in ways.items())
         tests = f"https://github.com/{address.repository}/actions/workflows/ci.yml"
         first_line += f" | [![Whether the tests pass]({tests}/badge.svg)]({tests})\n\n"
-    text = re.sub(r"`git clone[^`]*`", f"`{clone}`", text, count=1)
+    text = re.sub(r"`git clone[^`]*`", f"`{clone}`", text)
     text = re.sub(r"\A(# .*\n\n)(?:\[Read it\].*\n\n)?", rf"\1{first_line}", text)
     page = f"{address.book}worth-it.html" if address.repository else "notebooks/08_worth_it.ipynb"
     picture = r'(?m)^<a href="[^"]*">(?=<picture>.*\bfirst-look\.png)'
     text = re.sub(picture, f'<a href="{page}">', text)
-    return re.sub(r"(`make book`)(?: \(or read it \[online\].*?\)\))?", rf"\1{book}", text, count=1)
+    return re.sub(r"(`make book`)(?: \(or read it \[online\].*?\)\))?", rf"\1{book}", text)
 
 
 def stamp_pyproject(text: str, address: Address) -> str:

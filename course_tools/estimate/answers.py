@@ -58,11 +58,14 @@ class Answers:
 
     @cached_property
     def free(self) -> tuple[Answer, ...]:
-        """The same job on what Colab and Kaggle give away, where one device was asked about."""
-        if any(row.count > 1 for row in self.rows):
-            return ()
+        """The same job on what Colab and Kaggle give away, of those that give as many devices as
+        were asked about; where one was, on all of them.
+        """
+        counts = {row.count for row in self.rows if row.machine} or {1}
         found = []
         for offer in free_offers():
+            if counts != {1} and offer["count"] not in counts:
+                continue
             price = Price(0.0, f"free, {offer['what']}, {offer['date']}, {offer['source']}")
             for name in offer["devices"]:
                 machine = Machine(name, offer["count"] if self.demand.together else 1)

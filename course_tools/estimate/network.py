@@ -259,11 +259,11 @@ class NetworkDemand:
         work = self.work
         how = "with torch.compile" if self.job.compiled else "without torch.compile"
         if work.convolution.flops or work.depthwise.flops or work.convolution3d.flops:
-            how += f", images with their channels {'last' if work.channels_last else 'first'}"
+            how += f", images with channels {'last' if work.channels_last else 'first'}"
             if self.job.precision == "fp32":
                 how += ", convolutions in fp32 (PyTorch takes tf32 for them where a card has it; "
                 how += 'precision="default" is that)'
-        return f"Taken for a step {how}."
+        return f"Counted as a step {how}."
 
     def details(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was counted, and what launches it; see `demand.Demand`."""

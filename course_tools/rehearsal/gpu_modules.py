@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.lines import describe, spot
+from course_tools.rehearsal.lines import spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
 from course_tools.rehearsal.names import Name, everywhere
-from course_tools.rehearsal.placement import World, mark_in, move, place_of, put
+from course_tools.rehearsal.placement import World, place_of
 from course_tools.rehearsal.rules import TYPES
 
 NAMES = {
@@ -136,8 +136,6 @@ def names(running: World) -> Iterator[Name]:
     yield Name(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     # A program may allow only kernels of attention that the CPU lacks.
     yield Name(torch._C, "_set_sdp_use_math", lambda enabled: None)
-    yield from data_parallel(running)
-    yield from files(running)
 
 
 def refuse(name: str, what: str) -> Callable[..., Any]:
@@ -400,138 +398,3 @@ def accelerator_table(running: World) -> dict[str, Any]:
         "set_stream": common["set_stream"],
         "get_device_capability": lambda device=None: {"supported_dtypes": dtypes},
     }
-
-
-def data_parallel(running: World) -> Iterator[Name]:
-    """Yield what torch.nn.DataParallel copies with, and what groups tensors by device."""
-    comm, functions = torch.nn.parallel.comm, torch.nn.parallel._functions
-
-    def there(tensor: Tensor, device: Any) -> Tensor:
-        return move(tensor, running.device(device))
-
-    def broadcast(tensor: Tensor, devices: Any = None, *, out: Any = None) -> Any:
-        if out is not None:
-            return tuple(each.copy_(tensor) for each in out)
-        return tuple(there(tensor, device) for device in devices)
-
-    def broadcast_coalesced(tensors: Any, devices: Any, buffer_size: int = 0) -> Any:
-        return [[there(each, device) for each in tensors] for device in devices]
-
-    def reduce_add(inputs: Any, destination: Any = None) -> Tensor:
-        device = running.device(index_of(running, destination))
-        total = there(inputs[0], device).clone()
-        for each in inputs[1:]:
-            total += there(each, device)
-        return total
-
-    def reduce_add_coalesced(inputs: Any, destination: Any = None, buffer_size: int = 0) -> Any:
-        return tuple(reduce_add(each, destination) for each in zip(*inputs, strict=True))
-
-    def scatter(
-        tensor: Tensor,
-        devices: Any = None,
-        chunk_sizes: Any = None,
-        dim: int = 0,
-        streams: Any = None,
-        *,
-        out: Any = None,
-    ) -> Any:
-        devices = devices or [place_of(each) for each in out]
-        chunks = tensor.split(chunk_sizes, dim) if chunk_sizes else tensor.chunk(len(devices), dim)
-        return tuple(there(each, device) for each, device in zip(chunks, devices, strict=False))
-
-    def gather(tensors: Any, dim: int = 0, destination: Any = None, *, out: Any = None) -> Any:
-        on_cpu = destination in (-1, "cpu", torch.device("cpu"))
-        device = torch.device("cpu") if on_cpu else index_of(running, destination)
-        return torch.cat([there(each, device) for each in tensors], dim)
-
-    def forward(ctx: Any, devices: Any, sizes: Any, dim: int, tensor: Tensor) -> Any:
-        ctx.dim, ctx.input_device = dim, tensor.get_device()
-        return scatter(tensor, devices, sizes, dim)
-
-    yield Name(functions.Scatter, "forward", staticmethod(forward))
-    for function in (broadcast, broadcast_coalesced, reduce_add, reduce_add_coalesced):
-        yield Name(comm, function.__name__, function)
-    yield Name(comm, "scatter", scatter)
-    yield Name(comm, "gather", gather)
-    yield Name(torch._C, "_group_tensors_by_device_and_dtype", group_by_device)
-
-
-def group_by_device(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
-    """Group lists of tensors by device and type of the first list, as optimizers ask for."""
-    groups: dict[Any, Any] = {}
-    for index, first in enumerate(lists[0]):
-        key = (place_of(first), first.dtype)
-        columns, indices = groups.setdefault(key, ([[] for _ in lists], []))
-        for column, each in zip(columns, lists, strict=True):
-            if each:
-                column.append(each[index])
-        if with_indices:
-            indices.append(index)
-    return groups
-
-
-def files(running: World) -> Iterator[Name]:
-    """Yield what makes torch.save write, and torch.load read, where each tensor is."""
-
-    def tag(storage: Any) -> str | None:
-        storage = getattr(storage, "_untyped_storage", storage)
-        mark = mark_in(storage)
-        if mark is None or mark.world is not running or mark.device.type == "cpu":
-            return None
-        running.remark(
-            f"A file with tensors of {mark.device} was saved at {describe(spot(2))}\n"
-            '  Without a GPU, torch.load needs map_location="cpu" to read it.'
-        )
-        return str(mark.device)
-
-    def restore(storage: Any, location: str) -> Any:
-        if not str(location).startswith(running.kind):
-            return None
-        storage = getattr(storage, "_untyped_storage", storage)
-        device = torch.device(location)
-        if (device.index or 0) >= len(running.cards):
-            raise RuntimeError(
-                f"Attempting to deserialize object on CUDA device {device.index} but "
-                f"torch.cuda.device_count() is {len(running.cards)}. Please use torch.load with "
-                "map_location to map your storages to an existing device."
-            )
-        device = running.device(device)
-        if len(running.cards) > 1 and device.index != running.thread.current:
-            running.remark(
-                f"torch.load put tensors on {device}, but this process uses "
-                f"{running.kind}:{running.thread.current}, at {describe(spot(2))}\n"
-                '  Each process fills that GPU. Read with map_location="cpu".'
-            )
-        put(torch.empty(0, dtype=torch.uint8).set_(storage), device, spot(2))
-        return storage
-
-    def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
-        where = running.device(running.kind if device is None else device)
-        copied = storage.clone()
-        put(torch.empty(0, dtype=torch.uint8).set_(copied), where, spot(2))
-        return copied
-
-    share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]
-
-    def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
-        if running.simulates(device):
-            running.device(device)  # a forked process fails here, as it does with CUDA
-            raise NotImplementedError(
-                "a rehearsal does not simulate tensors of a GPU that one process sends to another: "
-                "let the workers return tensors of the CPU, and move them in the loop"
-            )
-        return share(kind, size, device=device)
-
-    share_memory: Any = torch.UntypedStorage.share_memory_
-
-    def share_memory_(storage: Any) -> Any:
-        mark = mark_in(storage)
-        shared = mark is not None and mark.device.type != "cpu"  # as a GPU's memory always is
-        return storage if shared else share_memory(storage)
-
-    yield Name(torch.UntypedStorage, "share_memory_", share_memory_)
-    yield Name(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
-    registry = [(0, tag, restore), *torch.serialization._package_registry]
-    yield Name(torch.serialization, "_package_registry", registry)
-    yield Name(torch.UntypedStorage, "cuda", to_gpu)

@@ -10,7 +10,7 @@ from torch.autograd.function import BackwardCFunction
 
 from course_tools.rehearsal.names import Name
 from course_tools.rehearsal.operations import fail
-from course_tools.rehearsal.placement import World, move, place_of, put
+from course_tools.rehearsal.placement import World, argument, move, place_of, put
 from course_tools.rehearsal.rules import type_name
 
 
@@ -30,7 +30,7 @@ def at_home(gradient: Any, home: torch.device, problem: str) -> Any:
         return move(gradient, home)
     place = place_of(gradient)
     message = f"{problem} - expected device {home} but got {place}"
-    return fail(message, [("gradient", gradient, place)])
+    return fail(message, [argument("gradient", gradient)])
 
 
 def places(values: tuple[Any, ...]) -> list[torch.device | None]:
@@ -105,7 +105,7 @@ def _hooks() -> Iterator[Name]:
                 if both and place_of(old) != place_of(new):
                     was, got = (type_name(each, place_of(each)) for each in (old, new))
                     message = f"hook '{name}' has changed the type of value (was {was} got {got})"
-                    fail(message, [("gradient", new, place_of(new))])
+                    fail(message, [argument("gradient", new)])
             return found
 
         return call
@@ -138,7 +138,7 @@ def _checked_grad() -> Grad:
                 f"attempting to assign a gradient with device type '{there.type}' to a tensor with "
                 f"device type '{place_of(tensor).type}'. Please ensure that the gradient and the "
                 "tensor are on the same device",
-                [("gradient", gradient, there)],
+                [argument("gradient", gradient)],
             )
         plain.__set__(tensor, gradient)
 

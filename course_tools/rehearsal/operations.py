@@ -13,9 +13,11 @@ from course_tools.rehearsal.placement import (
     CPU,
     NO_FLOAT64,
     RESCUED,
+    Argument,
     Mark,
     State,
     World,
+    argument,
     count_copy,
     fake_mode,
     is_fake,
@@ -51,10 +53,7 @@ class Watch(TorchDispatchMode):
     ) -> Any:
         """Check the devices, run the operation on the CPU, and mark its results."""
         kwargs = kwargs or {}
-        fake = fake_mode() or any(is_fake(each) for each in types)
-        if fake or State.world is not self.running:
-            return func(*args, **kwargs)
-        if not isinstance(func, torch._ops.OpOverload):  # it runs others, which are not seen here
+        if self.passes(func, types):
             return func(*args, **kwargs)
         if any(wraps_others(each) for each in types):
             return NotImplemented  # a DTensor: the operations on its parts come back here
@@ -62,39 +61,19 @@ class Watch(TorchDispatchMode):
         running.operations += 1
         RESCUED.clear()
         rule = rules.rule_of(func)
-        asked = kwargs.get("device")
-        if asked is not None and asked.type == running.kind:
+        asked = None
+        if running.simulates(kwargs.get("device")):
+            asked = running.device(kwargs["device"])
             kwargs = {**kwargs, "device": CPU}
-            asked = running.device(asked)
-        else:
-            asked = None
         frame = frame_at(1)
         call = (id(frame), frame.f_lasti)
         tensors = given_tensors(args, kwargs)
         device = self.device_of(func, rule, tensors, args, kwargs, call) if tensors else CPU
-        if kwargs.get("generator") is not None:
-            where = device if tensors else asked or running.thread.asked or CPU
-            problem = rules.check_generator(kwargs["generator"], where)
-            if problem:
-                raise RuntimeError(problem)
+        where = device if tensors else asked or running.thread.asked or CPU
+        if problem := rules.check_generator(kwargs.get("generator"), where):
+            raise RuntimeError(problem)
         place = spot(2)
-        if device.type == running.kind:
-            running.touch()
-            running.on_gpu += 1
-            if device.type == "cuda":
-                rules.check_kernel(rule, tensors)
-            if rule.waits:
-                running.saw(f"wait: {rule.waits}", place)
-            elif rule.indices is not None and any(is_mask(each) for each in args[1]):
-                running.saw("wait: nonzero or a boolean mask", place)
-        elif (
-            device.type == "cpu"
-            and running.started
-            and tensors
-            and not rule.anywhere
-            and tensors[0].dim()
-        ):
-            running.saw("on the CPU", place)
+        self.use(device, rule, tensors, args, place)
         out = run(func, rule.slow, args, kwargs)
         if rule.foreign and tensors:
             running.remark(
@@ -106,6 +85,37 @@ class Watch(TorchDispatchMode):
                 put(each, asked, place)
         self.mark(out, rule, asked or device, place, call, tensors)
         return out
+
+    def passes(self, func: Any, types: Any) -> bool:
+        """Tell whether an operation is none of this rehearsal's."""
+        fake = fake_mode() or any(is_fake(each) for each in types)
+        if fake or State.world is not self.running:
+            return True
+        return not isinstance(func, torch._ops.OpOverload)  # it runs others, not seen here
+
+    def use(
+        self,
+        device: torch.device,
+        rule: rules.Rule,
+        tensors: list[Tensor],
+        args: tuple[Any, ...],
+        place: Any,
+    ) -> None:
+        """Use a device for an operation, and count what that means for the program."""
+        running = self.running
+        if device.type == running.kind:
+            running.touch()
+            running.on_gpu += 1
+            if device.type == "cuda":
+                rules.check_kernel(rule, tensors)
+            if rule.waits:
+                running.saw(f"wait: {rule.waits}", place)
+            elif rule.indices is not None and any(is_mask(each) for each in args[1]):
+                running.saw("wait: nonzero or a boolean mask", place)
+            return
+        of_values = bool(tensors) and not rule.anywhere and tensors[0].dim() > 0
+        if device.type == "cpu" and running.started and of_values:
+            running.saw("on the CPU", place)
 
     def device_of(
         self,
@@ -127,7 +137,7 @@ class Watch(TorchDispatchMode):
         if rule.lengths is not None:
             problem = rules.check_lengths(args[rule.lengths])
             if problem:
-                fail(problem, [("lengths", args[rule.lengths], place_of(args[rule.lengths]))])
+                fail(problem, [argument("lengths", args[rule.lengths])])
             return first
         if rule.exchange:
             return self.exchanged(tensors)
@@ -140,7 +150,7 @@ class Watch(TorchDispatchMode):
                 self.adopt(indices, first, call)
                 problem = rules.check_indices(indices, first)
             if problem:
-                fail(problem, [("self", tensors[0], first)])
+                fail(problem, [argument("self", tensors[0])])
             values = given_tensors(args[rule.indices + 1 :], kwargs)
             single = next((value for value in values if not value.dim()), None)
             if first.type == "cpu" and single is not None and place_of(single).type != "cpu":
@@ -177,9 +187,9 @@ class Watch(TorchDispatchMode):
                 if tensor.requires_grad and place.type == "cpu":
                     bring_gradient_home(tensor)
         if device is None:
-            named = named_tensors(func, args, kwargs, tensors)
-            message, odd = rules.refusal(func, named, rule.scalars and not rule.changes)
-            fail(message, [odd, next(each for each in named if each[2] != odd[2])])
+            given = arguments_of(func, args, kwargs, tensors)
+            message, odd = rules.refusal(func, given, rule.scalars and not rule.changes)
+            fail(message, [odd, next(each for each in given if each.device != odd.device)])
         return device
 
     def foreach(
@@ -203,7 +213,7 @@ class Watch(TorchDispatchMode):
             left = tensors[next(i for i, each in enumerate(places) if each.type == "cpu")]
             mark = mark_of(left)
             if mark is None or mark.call is None:
-                fail("No backend type associated with device type cpu", [("tensor", left, CPU)])
+                fail("No backend type associated with device type cpu", [argument("tensor", left)])
         return next((each for each in places if each.type != "cpu"), CPU)
 
     def copy_between(
@@ -300,7 +310,7 @@ def check_storages(tensors: list[Tensor]) -> None:
             f'Attempted to set the storage of a tensor on device "{places[0]}" to a storage on '
             f'different device "{places[-1]}".  This is no longer allowed; the devices must match.'
         )
-        fail(message, [("source", tensors[-1], places[-1])])
+        fail(message, [argument("source", tensors[-1])])
 
 
 def keeps(frame: FrameType) -> bool:
@@ -341,16 +351,16 @@ def results(out: Any) -> list[Tensor]:
     return given_tensors(out, {}) if isinstance(out, (list, tuple)) else []
 
 
-def named_tensors(func: Any, args: Any, kwargs: Any, among: list[Tensor]) -> list[Any]:
-    """Return name, tensor and device of the arguments that an operation checks."""
+def arguments_of(func: Any, args: Any, kwargs: Any, among: list[Tensor]) -> list[Argument]:
+    """Return those arguments of an operation that are among the tensors that it checks."""
     names = [each.name for each in func._schema.arguments]
     given = [*zip(names, args, strict=False), *kwargs.items()]
     found = []
     for name, value in given:
         for each in value if isinstance(value, (list, tuple)) else [value]:
             if isinstance(each, Tensor) and any(each is one for one in among):
-                found.append((name, each, place_of(each)))
-    return found or [("tensors", each, place_of(each)) for each in among]
+                found.append(argument(name, each))
+    return found or [argument("tensors", each) for each in among]
 
 
 def is_mask(index: Any) -> bool:
@@ -402,17 +412,17 @@ def widened(value: Any) -> Any:
     return value.float() if is_narrow(value) else value
 
 
-def fail(message: str, named: list[Any]) -> None:
+def fail(message: str, arguments: list[Argument]) -> None:
     """Raise PyTorch's error, with a note on the tensor that was left behind."""
     error = RuntimeError(message)
-    error.add_note("\n".join(explained(named)))
+    error.add_note("\n".join(explained(arguments)))
     raise error
 
 
-def explained(named: list[Any]) -> list[str]:
+def explained(arguments: list[Argument]) -> list[str]:
     """Return what is known about the tensors of an error: the one left behind, and another."""
     lines: list[str] = []
-    for name, tensor, device in named:
+    for name, tensor, device in arguments:
         called = name_of(tensor)
         mark = mark_of(tensor)
         made = f"made at {describe(mark.place)}" if mark else "made before the rehearsal began"
@@ -422,8 +432,8 @@ def explained(named: list[Any]) -> list[str]:
         lines.append(
             f"rehearsal: {start} {known_as}argument {name!r} of shape {shape} on {device}, {made}"
         )
-    on_cpu, others = [each for each in named if each[2].type == "cpu"], named[1:]
-    if on_cpu and others:
-        target = next(each[2] for each in named if each[2].type != "cpu")
+    on_cpu = any(each.device.type == "cpu" for each in arguments)
+    if on_cpu and len(arguments) > 1:
+        target = next(each.device for each in arguments if each.device.type != "cpu")
         lines.append(f"rehearsal: the fix: move it, for example with .to({str(target)!r})")
     return lines

@@ -4,7 +4,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -252,6 +252,19 @@ def place_of(tensor: Tensor) -> torch.device:
     for part in parts_of(tensor) if type(tensor) is not Tensor else []:
         return place_of(part)
     return real_device(tensor)
+
+
+class Argument(NamedTuple):
+    """A tensor that an operation was given, by which name, and where it is."""
+
+    name: str
+    tensor: Tensor
+    device: torch.device
+
+
+def argument(name: str, tensor: Tensor) -> Argument:
+    """Return a tensor under the name by which an operation was given it."""
+    return Argument(name, tensor, place_of(tensor))
 
 
 def put(tensor: Tensor, device: torch.device, place: Spot | None = None) -> Tensor:

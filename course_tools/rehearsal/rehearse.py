@@ -8,7 +8,17 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from course_tools.rehearsal import autocast, gpu_modules, gradients, processes, tensors
+from course_tools.rehearsal import (
+    autocast,
+    data_parallel,
+    distributed,
+    gpu_modules,
+    gradients,
+    processes,
+    storages,
+    tensors,
+    untraced,
+)
 from course_tools.rehearsal.memory import GIB, SimulatedGpu
 from course_tools.rehearsal.names import replaced
 from course_tools.rehearsal.operations import Watch
@@ -16,6 +26,11 @@ from course_tools.rehearsal.others import explain
 from course_tools.rehearsal.placement import State, World
 from course_tools.rehearsal.report import Report, report_of
 
+#: what a program asks of PyTorch, and what stands there meanwhile; each has `names(world)`
+REPLACED = (
+    *(tensors, gradients, storages, gpu_modules, data_parallel),
+    *(processes, distributed, untraced, autocast),
+)
 KINDS = ("cuda", "mps", "xpu")
 USUAL_CAPABILITY = (8, 0)
 USUAL_BYTES = 16 * GIB  # what a card says of itself if nobody gave a size
@@ -105,7 +120,7 @@ def _run(world: World) -> Iterator[Rehearsal]:
         stack.callback(setattr, State, "world", None)
         hook = register_optimizer_step_post_hook(count_step)
         stack.callback(hook.remove)
-        for module in (tensors, gradients, gpu_modules, processes, autocast):
+        for module in REPLACED:
             world.before += stack.enter_context(replaced(module.names(world)))
         stack.enter_context(autocast.kernels(world))
         stack.enter_context(Watch(world))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.placement import CPU, place_of, world
+from course_tools.rehearsal.placement import CPU, Argument, place_of, world
 
 #: these copy from anywhere to anywhere
 ANYWHERE = {
@@ -220,36 +220,36 @@ def on_gpu(name: str, overload: str) -> tuple[bool, str]:
     return bool(kernel or structured) and "device_check: NoCheck" not in entry, method
 
 
-def refusal(func: Any, named: list[tuple[str, Tensor, torch.device]], scalars: bool) -> Any:
-    """Return PyTorch's message for tensors on several devices, and the tensor left behind."""
-    name, overload = func._schema.name.removeprefix("aten::"), func._schema.overload_name
-    gpus = [each for each in named if each[2].type != "cpu"]
-    gpu = gpus[0][2]
-    if name == "convolution":
-        message, odd = _convolution(named)
-        if message:
-            return message, odd
-    odd = next((each for each in named if each[2] != gpu), named[-1])
-    in_order = [each for each in named if not (scalars and _scalar(each))]
-    odd = next((each for each in in_order if each[2] != gpu), odd)
+def refusal(func: Any, given: list[Argument], scalars: bool) -> tuple[str, Argument]:
+    """Return PyTorch's message for tensors on several devices, and the one left behind."""
+    name = func._schema.name.removeprefix("aten::")
+    gpu = next(each.device for each in given if each.device.type != "cpu")
+    if name == "convolution" and (refused := _refused_convolution(given)):
+        return refused
+    in_order = [each for each in given if not (scalars and _is_scalar(each))]
+    elsewhere = [each for each in (*in_order, *given) if each.device != gpu]
+    odd = elsewhere[0] if elsewhere else given[-1]
     own = OWN_WORDS.get(name.removesuffix("_").removesuffix("_2d").removesuffix("_3d"))
     if own and gpu.type == "cuda":
-        return own.format(**{each: device for each, _, device in named}), odd
-    checks, method = on_gpu(name, overload)
-    if (name, "indices") in ON_GPU:
-        checks = True
-    both = f"{gpu} and {odd[2]}"
-    if not checks or gpu.type != "cuda":
-        if gpu.type == "mps" and checks and odd[2].type == "cpu":
-            return f"Tensor for argument {odd[0]} is on cpu but expected on mps", odd
-        return (
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{both}!",
-            odd,
-        )
-    first = in_order[0][2]
-    differs = next(each for each in in_order if each[2] != first)
-    argument = differs[0]
+        return own.format(**{each.name: each.device for each in given}), odd
+    checks, method = on_gpu(name, func._schema.overload_name)
+    checks = checks or (name, "indices") in ON_GPU
+    if checks and gpu.type == "cuda":
+        return _refused_check(name, method, in_order), odd
+    if checks and gpu.type == "mps" and odd.device.type == "cpu":
+        return f"Tensor for argument {odd.name} is on cpu but expected on mps", odd
+    return (
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"{gpu} and {odd.device}!",
+        odd,
+    )
+
+
+def _refused_check(name: str, method: str, in_order: list[Argument]) -> str:
+    """Return the message of an operation that checks device by device."""
+    first = in_order[0].device
+    differs = next(each for each in in_order if each.device != first)
+    argument = differs.name
     if (name, "indices") in ON_GPU:
         operation, index = ON_GPU[name, "indices"]
         method = f"wrapper_CUDA__{operation}"
@@ -257,39 +257,36 @@ def refusal(func: Any, named: list[tuple[str, Tensor, torch.device]], scalars: b
     if NEW_WORDS:
         return (
             f"Expected all tensors to be on the same device, but got {argument} is on "
-            f"{differs[2]}, different from other tensors on {first} "
-            f"(when checking argument in method {method})",
-            odd,
+            f"{differs.device}, different from other tensors on {first} "
+            f"(when checking argument in method {method})"
         )
     return (
         "Expected all tensors to be on the same device, but found at least two devices, "
-        f"{first} and {differs[2]}! (when checking argument for argument {argument} in method "
-        f"{method})",
-        odd,
+        f"{first} and {differs.device}! (when checking argument for argument {argument} in method "
+        f"{method})"
     )
 
 
-def _scalar(named: tuple[str, Tensor, torch.device]) -> bool:
-    return named[1].dim() == 0 and named[2].type == "cpu"
+def _is_scalar(argument: Argument) -> bool:
+    return argument.tensor.dim() == 0 and argument.device.type == "cpu"
 
 
-def _convolution(named: list[tuple[str, Tensor, torch.device]]) -> Any:
+def _refused_convolution(given: list[Argument]) -> tuple[str, Argument] | None:
     """Return the message of a convolution, whose input decides, and the tensor left behind."""
-    given = {name: (name, tensor, device) for name, tensor, device in named}
-    source, weight, bias = given["input"], given["weight"], given.get("bias")
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is None or other[2] == source[2]:
+    named = {each.name: each for each in given}
+    source = named["input"]
+    for name in ("weight", "bias"):
+        other = named.get(name)
+        if other is None or other.device == source.device:
             continue
-        if "cpu" not in (other[2].type, source[2].type):
-            return "", None  # between two GPUs, the usual words
-        message = (
-            f"Input type ({type_name(*source[1:])}) and {name} type ({type_name(*other[1:])}) "
-            "should be the same"
-        )
-        if source[2].type == "cpu":
+        if "cpu" not in (other.device.type, source.device.type):
+            return None  # between two GPUs, the usual words
+        kinds = [type_name(each.tensor, each.device) for each in (source, other)]
+        message = f"Input type ({kinds[0]}) and {name} type ({kinds[1]}) should be the same"
+        if source.device.type == "cpu":
             message += f" or input should be a MKLDNN tensor and {name} is a dense tensor"
-        return message, source if source[2].type == "cpu" else other
-    return "", None
+        return message, source if source.device.type == "cpu" else other
+    return None
 
 
 def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:

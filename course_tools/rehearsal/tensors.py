@@ -18,6 +18,7 @@ from course_tools.rehearsal.placement import (
     CPU,
     NO_FLOAT64,
     World,
+    argument,
     fake_mode,
     is_fake,
     mark_of,
@@ -98,6 +99,8 @@ def names(running: World) -> Iterator[Name]:
     """Yield what is replaced of tensors, of the functions that make them, and of generators."""
     yield from _questions()
     yield from _moves(running)
+    yield from _copies(running)
+    yield from _values(running)
     yield from _makers()
     yield from _compared_first()
     yield Name(torch, "Generator", AnyGenerator)
@@ -130,29 +133,28 @@ def _questions() -> Iterator[Name]:
 
 
 def _moves(running: World) -> Iterator[Name]:
-    """Yield the methods that move a tensor, or hand it to NumPy."""
-    original = {
-        name: getattr(Tensor, name)
-        for name in ("to", "numpy", "__array__", "tolist", "type", "__deepcopy__", "__dlpack__")
-    }
+    """Yield the methods that move a tensor."""
+    plain: Any = Tensor.to
+    change_type: Any = Tensor.type
+    parse = torch._C._nn._parse_to
 
     def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if is_fake(type(tensor)) or fake_mode():
-            return original["to"](tensor, *args, **kwargs)
+            return plain(tensor, *args, **kwargs)
         device, dtype, rest = _asked_of_to(tensor, args, kwargs)
         if real_device(tensor).type == "meta" and running.simulates(device):
-            return original["to"](tensor, "cpu")  # raises: it has no values
+            return plain(tensor, "cpu")  # raises: it has no values
         if device is None or real_device(tensor).type != "cpu":
-            return original["to"](tensor, *args, **kwargs)
+            return plain(tensor, *args, **kwargs)
         if not running.simulates(device) and torch.device(device).type != "cpu":
-            return original["to"](tensor, *args, **kwargs)
+            return plain(tensor, *args, **kwargs)
         device = running.device(device)
         if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
             raise TypeError(NO_FLOAT64)
         if torch.nn.parameter.is_lazy(tensor):  # it has no values yet
             return put(_run(torch.empty, (0,), {"dtype": tensor.dtype}), device)
         non_blocking = rest.pop("non_blocking", False)
-        copied = original["to"](tensor, dtype or tensor.dtype, **rest)
+        copied = plain(tensor, dtype or tensor.dtype, **rest)
         if device == place_of(copied):
             return copied
         return _with_parts_moved(copied, device, non_blocking)
@@ -168,37 +170,33 @@ def _moves(running: World) -> Iterator[Name]:
     def cpu(tensor: Tensor, memory_format: Any = torch.preserve_format) -> Tensor:
         return tensor.to("cpu", memory_format=memory_format)
 
-    def numpy(tensor: Tensor, *, force: bool = False) -> Any:
-        place = place_of(tensor)
-        if place.type == "cpu":
-            return original["numpy"](tensor, force=force)
-        if force:
-            return original["numpy"](tensor.detach().cpu(), force=True)
-        raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before .numpy()")
-
-    def array(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        place = place_of(tensor)
-        if place.type != "cpu":
-            raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before NumPy")
-        return original["__array__"](tensor, *args, **kwargs)
-
-    def tolist(tensor: Tensor) -> Any:
-        if place_of(tensor).type != "cpu":
-            running.saw("wait: .tolist()", spot(2))
-        return original["tolist"](tensor)
-
     def type_(tensor: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
             return type_name(tensor, place_of(tensor))
         if isinstance(dtype, torch.dtype):
-            return original["type"](tensor, dtype, non_blocking)
+            return change_type(tensor, dtype, non_blocking)
         name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
         kind = name.split(".")[1] if name.count(".") == 2 else "cpu"
-        plain = original["type"](tensor, f"torch.{name.rpartition('.')[2]}")
-        return plain.to(kind, non_blocking=non_blocking)
+        made = change_type(tensor, f"torch.{name.rpartition('.')[2]}")
+        return made.to(kind, non_blocking=non_blocking)
 
     def type_as(tensor: Tensor, other: Tensor) -> Tensor:
         return tensor.to(other)
+
+    def parse_to(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], int):  # Module.to(0): a CPU build knows no such device
+            args = (running.device(args[0]), *args[1:])
+        return parse(*args, **kwargs)
+
+    for function in (to, cuda, xpu, cpu, type_as):
+        yield Name(Tensor, function.__name__, function)
+    yield Name(Tensor, "type", type_)
+    yield Name(torch._C._nn, "_parse_to", parse_to)
+
+
+def _copies(running: World) -> Iterator[Name]:
+    """Yield the methods that copy a tensor beside itself."""
+    copy: Any = Tensor.__deepcopy__
 
     def pin_memory(tensor: Tensor, device: Any = None) -> Tensor:
         place = place_of(tensor)
@@ -220,10 +218,40 @@ def _moves(running: World) -> Iterator[Name]:
 
     def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
         known = id(tensor) in memo
-        copied = original["__deepcopy__"](tensor, memo)
+        copied = copy(tensor, memo)
         if not known and place_of(tensor) != place_of(copied):
             put(copied, place_of(tensor), spot(2))
         return copied
+
+    yield Name(Tensor, "pin_memory", pin_memory)
+    yield Name(Tensor, "__deepcopy__", deepcopy)
+
+
+def _values(running: World) -> Iterator[Name]:
+    """Yield the methods that hand a tensor's values to Python, to NumPy and to other libraries."""
+    original = {
+        name: getattr(Tensor, name) for name in ("numpy", "__array__", "tolist", "__dlpack__")
+    }
+    hand_out: Any = torch.utils.dlpack.to_dlpack
+
+    def numpy(tensor: Tensor, *, force: bool = False) -> Any:
+        place = place_of(tensor)
+        if place.type == "cpu":
+            return original["numpy"](tensor, force=force)
+        if force:
+            return original["numpy"](tensor.detach().cpu(), force=True)
+        raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before .numpy()")
+
+    def array(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        place = place_of(tensor)
+        if place.type != "cpu":
+            raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before NumPy")
+        return original["__array__"](tensor, *args, **kwargs)
+
+    def tolist(tensor: Tensor) -> Any:
+        if place_of(tensor).type != "cpu":
+            running.saw("wait: .tolist()", spot(2))
+        return original["tolist"](tensor)
 
     def data_ptr(tensor: Tensor) -> int:
         if place_of(tensor).type != "cpu":
@@ -237,27 +265,15 @@ def _moves(running: World) -> Iterator[Name]:
         data_ptr(tensor)
         return original["__dlpack__"](tensor, *args, **kwargs)
 
-    parse = torch._C._nn._parse_to
-
-    def parse_to(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], int):  # Module.to(0): a CPU build knows no such device
-            args = (running.device(args[0]), *args[1:])
-        return parse(*args, **kwargs)
-
-    yield Name(torch._C._nn, "_parse_to", parse_to)
-    yield Name(Tensor, "__dlpack__", dlpack)
-    hand_out: Any = torch.utils.dlpack.to_dlpack
-
     def to_dlpack(tensor: Tensor) -> Any:
         data_ptr(tensor)
         return hand_out(tensor)
 
-    yield from everywhere(torch.utils.dlpack, {"to_dlpack": to_dlpack}, "torch")
-    for function in (to, cuda, xpu, cpu, numpy, tolist, type_as, pin_memory, data_ptr):
+    for function in (numpy, tolist, data_ptr):
         yield Name(Tensor, function.__name__, function)
-    yield Name(Tensor, "type", type_)
     yield Name(Tensor, "__array__", array)
-    yield Name(Tensor, "__deepcopy__", deepcopy)
+    yield Name(Tensor, "__dlpack__", dlpack)
+    yield from everywhere(torch.utils.dlpack, {"to_dlpack": to_dlpack}, "torch")
 
 
 def _asked_of_to(tensor: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -293,7 +309,7 @@ def _with_parts_moved(tensor: Tensor, device: torch.device, non_blocking: bool) 
 
 def _left(error: Exception, tensor: Tensor, fix: str) -> Exception:
     """Return an error with a note on the tensor and the fix."""
-    note = explained([("self", tensor, place_of(tensor))])
+    note = explained([argument("self", tensor)])
     error.add_note("\n".join([*note, f"rehearsal: the fix is {fix}"]))
     return error
 
@@ -313,7 +329,7 @@ def _compared_first() -> Iterator[Name]:
                         fail(
                             f"Input and {what} tensors are not at the same device, found input "
                             f"tensor at {here} and {what} tensor at {there}",
-                            [(what, tensor, there), ("input", rows, here)],
+                            [argument(what, tensor), argument("input", rows)],
                         )
             return function(rows, *args)
 
@@ -326,7 +342,7 @@ def _compared_first() -> Iterator[Name]:
                     fail(
                         "tensor_split expected tensor_indices_or_sections to be on cpu, but it's "
                         f"on {place_of(each)}",
-                        [("tensor_indices_or_sections", each, place_of(each))],
+                        [argument("tensor_indices_or_sections", each)],
                     )
             return function(rows, *args, **kwargs)
 

@@ -131,6 +131,11 @@ def _advise_loader(seen: LoopRecord, enough: int) -> str:
             f", one for each core. It would take about {enough} cores to keep up, so also prepare "
             "the data once and store them."
         )
+    elif loader.cores is None:
+        advice += (
+            ", which should be about enough if loading waits, as for a drive. If it computes "
+            "(a trace does not say), take one for each core."
+        )
     else:
         advice += ", which should be about enough."
     if loader.spawned and loader.in_notebook:

@@ -54,7 +54,9 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
         for lane in lanes:
             _draw(axes, y, lane, size, end_s)
             rows.append(y)
-            labels.append(f"{lane.name}\n{lane.busy_s / (ends[name] or 1):.0%} busy")
+            share = f"{lane.busy_s / (ends[name] or 1):.0%}"
+            # of the host only operations are recorded, and not the Python around them
+            labels.append(f"{lane.name}\n{share} {'recorded' if lane.kind == 'host' else 'busy'}")
             y -= 1.0
         y -= 0.2
     figure: Any = axes.figure
@@ -113,7 +115,9 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
     for span in lane.named or (*lane.work, *lane.waits):
         if span.seconds > LETTER * end_s * (len(span.name) + 0.5):
             middle = (span.start_s + span.end_s) / 2 / size
-            axes.text(middle, height, span.name, ha="center", **words)
+            on_blue = lane.kind == "host" and not lane.named and span in lane.work
+            ink = {"color": "white"} if on_blue else {}
+            axes.text(middle, height, span.name, ha="center", **ink, **words)
             fits = True
     if lane.work and not lane.named and not fits:
         first = lane.work[0]  # all are too short for their names: its name stands before it

@@ -67,6 +67,11 @@ def page():
         browser.close()
 
 
+CUT_TABLES = """() => [...document.querySelectorAll(".bd-article table")]
+    .filter(table => table.parentElement.scrollWidth > table.parentElement.clientWidth + 2)
+    .map(table => table.innerText.slice(0, 50))"""
+
+
 @pytest.fixture(scope="module")
 def seen(page, book, names):
     """What was seen of each page: in light and dark mode, and as wide as a telephone. To load one
@@ -81,7 +86,7 @@ def look(page, book, name: str, *, with_axe: bool) -> dict:
     page.set_viewport_size({"width": 1280, "height": 900})
     page.emulate_media(color_scheme="light")
     page.goto((book / name).as_uri())
-    found = {}
+    found = {"cut": page.evaluate(CUT_TABLES)}
     if with_axe:
         where = OUTPUTS if re.match(r"\d", name) and name != READ_WHOLE else None
         if where:
@@ -136,7 +141,8 @@ def test_everything_reads_in_light_and_in_dark_mode(seen):
     assert sum("faint" in one for one in seen.values()) > len(LESSONS)
 
 
-def test_no_page_scrolls_sideways_on_a_telephone(seen):
+def test_no_table_is_cut_on_a_laptop_and_no_page_scrolls_sideways_on_a_telephone(seen):
+    assert not {name: one["cut"] for name, one in seen.items() if one["cut"]}
     assert not {
         name: one["telephone_px"] for name, one in seen.items() if one["telephone_px"] > 400
     }

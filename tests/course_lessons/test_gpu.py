@@ -173,11 +173,24 @@ def test_the_gpu_of_the_cells_is_the_real_one_or_else_a_simulated_t4(monkeypatch
         assert device is here and not torch.cuda.is_available()
 
 
-def test_an_error_is_shown_by_its_kind_and_its_last_line(capsys):
+# what PyTorch 2.9 says of cuda:99 on a machine with fewer GPUs, in its own lines
+NO_SUCH_GPU = """CUDA error: invalid device ordinal
+GPU device may be out of range, do you have enough GPUs?
+For debugging consider passing CUDA_LAUNCH_BLOCKING=1
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
+
+
+def test_an_error_is_shown_by_its_kind_and_the_line_that_says_what_is_wrong(capsys):
+    def ask_for_a_gpu_too_many():
+        raise RuntimeError(NO_SUCH_GPU)
+
     show_error(lambda: torch.ones(2) @ torch.ones(3))
     show_error(lambda: None)
-    first, second = capsys.readouterr().out.splitlines()
+    show_error(ask_for_a_gpu_too_many)
+    first, second, third = capsys.readouterr().out.splitlines()
     assert first.startswith("RuntimeError: inconsistent tensor size") and second == "no error"
+    assert third == "RuntimeError: CUDA error: invalid device ordinal"
 
 
 @pytest.mark.parametrize("name", ["busy", "moves"])

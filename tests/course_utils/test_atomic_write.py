@@ -37,10 +37,12 @@ def test_text_and_bytes_are_written(tmp_path):
 
 def test_the_content_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
     done, sync, replace = [], os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda number: done.append("fsync") or sync(number))
+    monkeypatch.setattr(
+        os, "fsync", lambda number: done.append(os.fstat(number).st_size) or sync(number)
+    )
     monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
     write_atomically(tmp_path / "results.json", b"new")
-    assert done == ["fsync", "replace"]
+    assert done == [len(b"new"), "replace"]
 
 
 def test_a_file_knows_that_it_was_written_again_though_nothing_changed(tmp_path):

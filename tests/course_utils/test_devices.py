@@ -134,6 +134,7 @@ IN_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     [
         (UNLIKE_CARDS, IN_ORDER, [T1000, RTX_4090]),
         (UNLIKE_CARDS, {**IN_ORDER, "CUDA_VISIBLE_DEVICES": "1"}, [RTX_4090]),
+        (UNLIKE_CARDS, {**IN_ORDER, "CUDA_VISIBLE_DEVICES": "2"}, [EITHER]),
         (UNLIKE_CARDS, {"CUDA_VISIBLE_DEVICES": "GPU-b"}, [RTX_4090]),
         (UNLIKE_CARDS, {"CUDA_VISIBLE_DEVICES": "GPU-b2"}, [RTX_4090]),
         (TWINS, {"CUDA_VISIBLE_DEVICES": "1,0"}, [H200.name, H200.name]),
@@ -301,7 +302,7 @@ def test_a_missing_device_is_an_error_that_says_what_is_here_and_what_to_do():
         RuntimeError, match=r"device 'cuda:1' was requested, but this machine has cpu.*Pass None"
     ) as error:
         pick_device("cuda:1")
-    assert "The doctor of this course says why" in str(error.value)
+    assert "The course's doctor says why cuda:1 is missing" in str(error.value)
     with pytest.raises(RuntimeError, match=r"'cpu:1' was requested, .*Pass None.* one\.$"):
         pick_device("cpu:1")
 

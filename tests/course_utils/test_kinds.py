@@ -63,6 +63,19 @@ def test_the_accelerators_of_torch_have_a_row_or_are_no_device_to_compute_on():
     assert not kind_called("meta").host
 
 
+def test_a_copy_is_queued_or_fetched_from_pinned_memory_where_pytorch_does_that_rightly():
+    """PyTorch's notes on CUDA and on Intel GPUs; pytorch/pytorch 189690 for MPS."""
+    assert {name for name, row in KINDS.items() if row.pins} == {"cuda", "xpu"}
+    assert {name for name, row in KINDS.items() if not row.queues_copies} == {"cpu", "mps"}
+
+
+def test_a_block_is_so_long_that_reading_the_clock_does_not_show():
+    """The clock costs 1e-7 s, and waiting for a queue 1e-5 s: less than 0.3 % of a block."""
+    for row in KINDS.values():
+        cost_s = 1e-7 if row.host or row.lazy else 1e-5
+        assert cost_s / 0.003 < row.block_s < cost_s / 0.0003
+
+
 class Watched(torch.Tensor):
     def to(self, *target, **switches):
         self.asked = switches

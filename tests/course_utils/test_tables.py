@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_utils.tables import LONGEST, clean, html_card, text_table
+from course_utils.tables import clean, html_card, text_table, wrapped
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -55,7 +55,7 @@ def test_every_printable_text_comes_back_from_a_card_as_it_was(name):
 
 @given(st.text())
 def test_a_clean_text_is_one_printable_line_of_limited_length(name):
-    assert clean(name).isprintable() and len(clean(name)) <= LONGEST
+    assert clean(name).isprintable() and len(clean(name)) == min(len(name), 160)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -74,10 +74,16 @@ def test_a_card_sets_no_colour_and_reads_as_a_plain_table_without_styles():
 def test_only_a_word_that_is_too_long_may_break_within():
     # else a narrow column reads "esti mate d"
     card = html_card(
-        "devices", ("kind",), [("cpu",), ("estimated, unchecked",), ("Xeon" * 5 + " at 2.1 GHz",)]
+        "devices", ("kind",), [("x" * 16,), ("estimated, unchecked",), ("X" * 17 + " at 2.1 GHz",)]
     )
     short, sentence, long = re.findall(r'<td style="([^"]*)"', card)
     assert "nowrap" in short
     assert "anywhere" not in short + sentence
     assert "nowrap" not in sentence + long
     assert "overflow-wrap:anywhere" in long
+
+
+def test_a_line_of_a_terminal_has_up_to_90_letters():
+    words = "nine " * 17 + "more to say"
+    assert [len(line) for line in wrapped(words).splitlines()] == [89, 6]
+    assert wrapped(words, 2).splitlines()[1].startswith("    ")

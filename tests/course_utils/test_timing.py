@@ -79,8 +79,7 @@ def test_a_short_call_is_not_made_to_settle(world):
 
 def test_it_stops_as_soon_as_the_interval_is_narrow(world):
     timed = world.time(working(world, forever(0.01)), max_s=100)
-    assert len(timed.blocks_s) == timing.MIN_BLOCKS
-    assert timed.runs == timing.MIN_BLOCKS
+    assert len(timed.blocks_s) == timed.runs == 20
 
 
 def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
@@ -96,7 +95,7 @@ def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
 def test_two_per_cent_to_either_side_are_narrow_and_more_are_not(world, other, stops):
     timed = world.time(working(world, (cost for _ in range(10_000) for cost in (0.01, other))))
     blocks = len(timed.blocks_s)
-    assert blocks == timing.MIN_BLOCKS if stops else blocks > 5 * timing.MIN_BLOCKS
+    assert blocks == 20 if stops else blocks > 100
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(1e-4, 1), (1.0, 0)])
@@ -135,7 +134,7 @@ def test_short_calls_are_timed_many_at_once(world):
 
 def test_short_calls_are_timed_for_long_enough_to_be_known_and_not_for_longer(world):
     timed = world.time(working(world, forever(5e-6)))
-    assert timing.MIN_S <= timed.runs * 5e-6 <= 1.3 * timing.MIN_S
+    assert 7e-3 <= timed.runs * 5e-6 <= 9e-3
     assert world.time(working(world, forever(5e-6)), max_s=1e-3).runs * 5e-6 <= 1.3e-3
 
 
@@ -146,6 +145,26 @@ def test_too_few_runs_are_said_to_be_too_few(world):
         "only 2 readings, and a 95% interval needs 6: raise max_s or give fn less work."
         in timed.warnings
     )
+
+
+@pytest.mark.parametrize(("other", "vague"), [(1.09, False), (1.11, True)])
+def test_a_median_that_is_known_to_five_per_cent_to_either_side_is_not_vague(other, vague):
+    values = [1.0, other] * 10  # the interval is from the one to the other, around their middle
+    said = [line for line in timing._doubts(0.0, values) if "may lie anywhere" in line]
+    assert bool(said) == vague
+
+
+@pytest.mark.parametrize(("first_s", "noticed"), [(19e-6, False), (21e-6, True)])
+def test_a_first_call_of_twenty_microseconds_may_have_done_all_the_work(first_s, noticed):
+    said = [line for line in timing._doubts(first_s, [5e-7] * 20) if "first call only" in line]
+    assert bool(said) == noticed
+
+
+def test_a_clock_that_stands_still_ends_at_ten_million_calls_a_block(world):
+    watch = Stopwatch(lambda: None, CPU)
+    watch._run = lambda: None
+    watch.warm_up()
+    assert 10**7 <= watch.calls <= 20 * 10**7
 
 
 @pytest.mark.parametrize(("growth", "word"), [(1.02, "slower"), (0.98, "faster")])

@@ -55,7 +55,7 @@ int nvmlDeviceGetName(void *h, char *text, unsigned size) { snprintf(text, size,
 int nvmlDeviceGetUUID(void *h, char *text, unsigned size) { snprintf(text, size, "%s", at(h)->uuid); return 0; }
 int nvmlDeviceGetMemoryInfo(void *h, unsigned long long *m) {
   if (!at(h)->bytes) return 3; /* not supported */
-  m[0] = m[1] = at(h)->bytes, m[2] = 0;
+  m[0] = at(h)->bytes, m[1] = m[0] / 2, m[2] = m[0] - m[1];
   return 0;
 }
 int nvmlDeviceGetCudaComputeCapability(void *h, int *major, int *minor) {

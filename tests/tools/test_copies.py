@@ -19,6 +19,8 @@ def test_a_copy_is_the_lesson_without_outputs_and_checks_and_asks_hosts_for_its_
     assert not checked and not any(cell.outputs or cell.execution_count for cell in codes)
     before = {cell.id: cell.source for cell in nbformat.read(lesson, as_version=4).cells}
     assert all(cell.source == before[cell.id] for cell in codes)
+    text = "".join(cell.source for cell in copy.cells if cell.cell_type == "markdown")
+    assert "<details>" not in text  # JupyterLab would set the next line right below it
     asked = {"02": "GPU", "03": "GPU", "04": "GPU", "05": "TPU"}.get(lesson.name[:2])
     assert copy.metadata.get("accelerator") == asked
     assert copy.metadata.kaggle.isGpuEnabled is (asked == "GPU")
@@ -138,6 +140,17 @@ def test_a_record_that_cannot_be_read_stops_nobody_and_nothing_is_overwritten(tm
     assert "newer version" in hand_out({"a.ipynb": "one\n"}, tmp_path)[0]
     assert (tmp_path / "a.ipynb").read_text() == "mine\n"
     assert hand_out({"b.ipynb": "one\n"}, tmp_path) == []
+
+
+def test_a_learner_is_told_what_changed_and_gets_trusted_copies(tmp_path, monkeypatch, capsys):
+    trusted, lessons = [], LESSONS[:2]
+    monkeypatch.setattr("tools.copies.LESSONS", lessons)
+    monkeypatch.setattr("tools.copies.trust", trusted.extend)
+    monkeypatch.setattr("sys.argv", ["copies.py", str(tmp_path)])
+    hand_out({lessons[0].name: "older\n"}, tmp_path)
+    main()
+    assert capsys.readouterr().out.startswith(f"{lessons[0].name}: replaced by its newer version")
+    assert trusted == [copy_of(lesson) for lesson in lessons]
 
 
 def test_a_release_publishes_copies_for_learners_and_for_teachers(tmp_path, monkeypatch):

@@ -1,10 +1,18 @@
 """`make gpu` on a CPU: every part ends, and the report has what it showed."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from start_python import python
+
+from course_tools.compare import Result, comparison, copy_speed
+from course_tools.doctor.command import LIMIT_S
+from course_utils import devices, timing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import gpu
@@ -109,3 +117,83 @@ def test_the_report_has_the_end_of_a_log_and_none_of_a_lesson_that_passed(tmp_pa
     assert "the end of tests" in report and "the end of lesson-b" in report
     assert "the end of lesson-a" not in report and "| lesson-a | passed |" in report
     assert "rehearsal" not in report and len(report) < 13_000
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_each_part_has_a_time_limit_and_the_device_that_is_asked_for(tmp_path, monkeypatch, dry):
+    doctor, measure, *others = gpu.parts(tmp_path, dry)
+    asked = dict(zip(doctor.command[2::2], doctor.command[3::2], strict=True))
+    assert asked["--require"] == ("cpu" if dry else "cuda")
+    assert LIMIT_S < float(asked["--limit"]) < doctor.limit_s  # it ends by itself, and says why
+    assert ("--dry" in measure.command) == dry and str(tmp_path) in measure.command
+    assert all(60 < part.limit_s < 600 for part in (doctor, measure, *others))
+    for variable in ("COURSE_DEVICE", "COURSE_DRY"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "logs").mkdir()
+    given = {}
+
+    def run(command, **how):
+        given.update(how)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(gpu.subprocess, "run", run)
+    assert gpu.run(measure, tmp_path, dry) == "passed in 0 s"
+    assert given["timeout"] == measure.limit_s and given["cwd"] == ROOT
+    variables = [given["env"].get(name) for name in ("COURSE_DEVICE", "COURSE_DRY")]
+    assert variables == (["cpu", "1"] if dry else [None, None])
+    folders = given["env"]["PYTHONPATH"].split(os.pathsep)
+    assert folders[:2] == [str(ROOT), str(ROOT / "notebooks")]
+
+
+@pytest.mark.parametrize(
+    ("capability", "precisions"),
+    [((9, 0), ["fp32", "tf32", "bf16"]), ((8, 0), ["fp32", "tf32", "bf16"]), ((7, 5), ["fp32"])],
+)
+def test_a_card_is_measured_in_what_it_has_and_each_figure_is_kept(
+    tmp_path, monkeypatch, capability, precisions
+):
+    card = SimpleNamespace(kind="cuda", name="NVIDIA T4", detail="its detail")
+    cpu, one = devices.pick_device("cpu"), comparison.measure
+    asked, kept = [], []
+
+    def measure(device, work, size, precision, max_s):
+        assert device is card and max_s == 0.5
+        asked.append((precision, size))
+        return one(cpu, work, 8, "fp32", max_s=1e-9)
+
+    save = Result.save
+    monkeypatch.setattr(Result, "save", lambda self, path: kept.append(path) or save(self, path))
+    monkeypatch.setattr(devices, "as_device", lambda name: card if name == "cuda" else cpu)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr(comparison, "measure", measure)
+    monkeypatch.setattr(copy_speed, "copy_rate", lambda device, sizes_bytes: max(sizes_bytes))
+    monkeypatch.setattr(gpu, "compare_estimates", lambda device, dry: None)
+    gpu.measure(tmp_path, False)
+    assert list(dict.fromkeys(precision for precision, _ in asked)) == precisions
+    assert {size for _, size in asked} == {2**power for power in (4, 6, 8, 9, 10, 11, 12, 13)}
+    assert len(kept) == len(asked) == 10 * len(precisions)
+    found = Result.load(tmp_path / "recording.json")
+    assert len(found.measurements) == len(asked) and found.detail == "its detail"
+
+
+def test_the_estimate_is_held_against_what_is_measured(monkeypatch, capsys):
+    """Half as long as measured is a ratio of 0.5, and a card that is not known has none."""
+    batches = []
+
+    def count(model, image, batch, precision):
+        assert len(image) == 1
+        return batches.append((batch, precision))
+
+    monkeypatch.setattr("course_tools.estimate.count_work", count)
+    time = SimpleNamespace(total_s=0.1)
+    monkeypatch.setattr("course_tools.estimate.step_time", lambda work, chip: time)
+    step = "course_lessons.device_speed.image_step.training_step"
+    monkeypatch.setattr(step, lambda model, images, *_: len(images))
+    measured = SimpleNamespace(median_s=0.2)
+    monkeypatch.setattr(timing, "time_call", lambda step, **how: batches.append(step) or measured)
+    gpu.compare_estimates(SimpleNamespace(name="NVIDIA H200"), dry=False)
+    assert batches[1::2] == [256, 256, 64, 64]
+    assert batches[::2] == [(each, how) for each in (256, 64) for how in ("fp32", "fp16")]
+    assert capsys.readouterr().out.count("estimated / measured 0.50\n") == 4
+    gpu.compare_estimates(SimpleNamespace(name="a card of 2040"), dry=False)
+    assert capsys.readouterr().out.startswith("no estimate to compare: unknown chip")

@@ -161,6 +161,7 @@ def test_a_long_installation_says_now_and_then_what_it_has_written(
 
     monkeypatch.setattr(install.shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
     monkeypatch.setattr(install.time, "monotonic", lambda: next(clock))
+    assert 10 <= install.SIGN_OF_LIFE_S <= 60
     monkeypatch.setattr(install.subprocess, "Popen", Process)
     assert install.run_long(tmp_path, "pip", tmp_path)
     assert capsys.readouterr().out == f"... {written} GB so far, 1.5 minutes\n"
@@ -231,4 +232,44 @@ def test_a_torch_xla_that_does_not_load_is_helped_or_left_out_and_one_line_says_
 @pytest.mark.parametrize("folder", ["lib/python3.12/site-packages", "Lib/site-packages"])
 def test_packages_are_counted_where_each_system_keeps_them(tmp_path, folder):
     (tmp_path / folder / "torch-2.9.0.dist-info").mkdir(parents=True)
-    assert install.size_of(tmp_path).startswith("1 packages, ")
+    with (tmp_path / "torch.so").open("wb") as file:
+        file.truncate(4_350_000_000)  # it has no blocks on the disk
+    assert install.size_of(tmp_path) == f"1 packages, 4.4 GB in {tmp_path}"
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "file"])
+def test_an_environment_is_made_anew_without_what_lay_in_it_or_behind_its_links(
+    tmp_path, monkeypatch, kind
+):
+    home, theirs = tmp_path / "env", tmp_path / "theirs"
+    install.claim(home)
+    theirs.mkdir()
+    (theirs / "kept").touch()
+    part = home / "lib64"
+    {"folder": part.mkdir, "link": lambda: part.symlink_to(theirs), "file": part.touch}[kind]()
+    monkeypatch.setattr(install.venv, "create", lambda home, **_: None)
+    install.make_with_venv(home)
+    assert not os.path.lexists(part) and (theirs / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("system", "driver", "wanted"),
+    [
+        (("Linux", "x86_64"), None, True),
+        (("Linux", "x86_64"), "/usr/bin/nvidia-smi", False),
+        (("Linux", "aarch64"), None, False),
+        (("Darwin", "arm64"), None, False),
+    ],
+)
+def test_the_cpu_build_is_for_linux_on_x86_without_a_driver(monkeypatch, system, driver, wanted):
+    monkeypatch.setattr(install.platform, "system", lambda: system[0])
+    monkeypatch.setattr(install.platform, "machine", lambda: system[1])
+    monkeypatch.setattr(install.shutil, "which", lambda name: driver)
+    assert install.wants_cpu_build() == wanted
+
+
+def test_a_failed_command_is_one_line_of_at_most_200_letters(tmp_path):
+    assert install.run(tmp_path / "none").endswith("none does not start: No such file or directory")
+    why = install.run("sh", "-c", "echo no >&2; printf 'error: %0300d' 7 >&2; exit 3", quiet=True)
+    assert why == "0" * 200
+    assert install.run("sh", "-c", "exit 3", quiet=True) == "status 3"

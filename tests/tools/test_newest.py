@@ -1,5 +1,8 @@
 """What `make newest` says when it could not try the lessons."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from tools import newest
@@ -38,3 +41,15 @@ def test_a_failed_test_a_failed_lesson_and_a_changed_package_are_failures(
     said = capsys.readouterr().out
     assert f"lessons that failed: {'one.ipynb' if lesson else 'none'}" in said
     assert f"a lesson changed: {'torch 2.0' if change else 'none'}" in said
+
+
+def test_a_lesson_runs_alone_with_its_own_course_and_half_an_hour(tmp_path, monkeypatch):
+    (tmp_path / "one.ipynb").touch()
+    asked = []
+    monkeypatch.setenv("PYTHONPATH", "another course")
+    monkeypatch.setattr(newest, "python", lambda *words, **how: asked.append((words, how)))
+    assert newest.failed_lessons(tmp_path) == []
+    words, how = asked[-1]
+    assert how["cwd"] == tmp_path and "PYTHONPATH" not in how["env"]
+    assert how["env"]["PATH"].startswith(str(Path(sys.executable).parent))
+    assert words[-1] == "one.ipynb" and "--ExecutePreprocessor.timeout=1800" in words

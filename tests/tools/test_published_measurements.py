@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from course_lessons.evidence.published import TABLE
 
 from tools import published_measurements
 
@@ -23,6 +24,10 @@ NVIDIA = """\
 |:---:|:---:|:---:|:---:|
 |1|938 img/s|2470 img/s|2.6x|
 |8|7248 img/s|16621 img/s|2.3x|
+## Training performance: NVIDIA V100 16GB
+|**GPUs**|**Throughput - FP32**|**Throughput - mixed precision**|
+|:---:|:---:|:---:|
+|1|375 img/s|1223 img/s|
 ## Inference performance: NVIDIA T4
 ###### FP32 Inference Latency
 |**Batch Size**|**Throughput Avg**|**Latency Avg**|
@@ -88,7 +93,28 @@ def test_the_table_has_the_figures_of_both_repositories_in_their_units(tmp_path,
         ["A100 80GB", "1", "256", "fp16", "0", "1", *nvidia, "2470"],
         ["A100 80GB", "8", "256", "tf32", "0", "1", *nvidia, "7248"],
         ["A100 80GB", "8", "256", "fp16", "0", "1", *nvidia, "16621"],
+        ["V100 SXM2 16GB", "1", "112", "fp32", "0", "1", *nvidia, "375"],
+        ["V100 SXM2 16GB", "1", "256", "fp16", "0", "1", *nvidia, "1223"],
         ["T4", "1", "8", "fp32", "0", "0", *nvidia, "400.0"],
     ]
     with pytest.raises(subprocess.CalledProcessError):
         published_measurements.git(tmp_path, "log")
+
+
+def test_each_row_of_the_table_in_the_course_is_what_its_source_is_read_as():
+    lines = gzip.decompress(TABLE.read_bytes()).decode().splitlines()[1:]
+    rows = list(csv.DictReader(lines))
+    for name, device in {(row["file"], row["device"]) for row in rows}:
+        if found := published_measurements.TIMM_NAME.fullmatch(name):
+            assert published_measurements.DEVICES[found["device"]] == device
+    known = dict(published_measurements.NETWORKS.values())
+    read, places = set(), {"fp16": 0, "tf32": 1, "fp32": 1}
+    for row in (row for row in rows if row["source"] == "DeepLearningExamples"):
+        assert known[row["model"]] == int(row["image"])
+        if row["training"] == "1":
+            batches = published_measurements.BATCHES[row["model"]]
+            (both,) = (both for card, both in batches.items() if row["device"].startswith(card))
+            assert both[places[row["precision"]]] == int(row["batch"])
+            read |= {(row["model"], *both)}
+    batches = published_measurements.BATCHES.values()
+    assert len(read) == sum(len(set(each.values())) for each in batches)

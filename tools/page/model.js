@@ -573,13 +573,14 @@ export function answerRows(question) {
 }
 
 /**
- * The same job on each free offer whose device has the precision, where one device was asked about.
+ * The same job on each free offer whose device has the precision: on each of them where one device
+ * was asked about, and where several were, on one that gives as many.
  * @param {Question} question
  * @returns {Row[]}
  */
 export function freeRows(question) {
-  if (question.count > 1) return [];
-  return FREE.flatMap((offer) => {
+  const offers = FREE.filter(({ count }) => question.count === 1 || count === question.count);
+  return offers.flatMap((offer) => {
     const asked = { ...question, devices: offer.devices, chip: null, count: offer.count, cpu: null };
     return answerRows(asked).map((row) => ({ ...row, offer, cost: NOTHING }));
   });

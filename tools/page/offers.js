@@ -1,7 +1,7 @@
 // What the page adds to an answer: the reader's own cards, a free way to do the job, limits of a
 // language model, and what its memory holds.
 
-import { METHODS, label, times } from "./answer.js";
+import { METHODS, label, stateOf, times } from "./answer.js";
 import { MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, thatFits } from "./model.js";
 
 /** @typedef {import("./question.js").Question} Question */
@@ -59,19 +59,36 @@ export function offerFor(question, rows, free) {
     const words = `It fits your ${mine.device} with ${howOf(mine.question, question)}`;
     return { question: mine.question, words };
   }
-  const freeFits = free.some((row) => row.fits);
-  if (question.free && !freeFits) {
-    const light = MODELS.get(question.model)?.shape ? lighterForms(question) : [];
-    for (const form of light) {
-      const asked = { ...question, ...form, batch: 1 };
-      const able = freeRows(asked).filter((each) => each.fits);
-      const [row] = able.sort((one, other) => one.seconds[1] - other.seconds[1]);
-      if (row) return { question: asked, words: `Free with ${howOf(asked, question)}: ${label(row)}, ${times(row)}` };
-    }
+  const lighter = question.free && !free.some((row) => row.fits) ? freeWithLess(question) : null;
+  if (lighter) {
+    const { asked, row } = lighter;
+    const late = stateOf(row, question.deadline) === "late" ? ", too late or perhaps too late" : "";
+    const words = `Free with ${howOf(asked, question)}: ${label(row)}, ${times(row)}${late}`;
+    return { question: asked, words };
   }
   const near = rows.length && !rows.some((row) => row.fits) ? thatFits(question) : null;
   if (!near) return null;
   return { question: near.question, words: `Try ${howOf(near.question, question)}: it fits the ${near.device}` };
+}
+
+/**
+ * The mildest change with which a language model fits a free card: one that is in time, if any is.
+ * @param {Question} question
+ * @returns {{asked: Question, row: Row} | null}
+ */
+function freeWithLess(question) {
+  const found = [];
+  for (const form of MODELS.get(question.model)?.shape ? lighterForms(question) : []) {
+    for (let batch = question.batch ?? 1; batch >= 1; batch = Math.floor(batch / 2)) {
+      const asked = { ...question, ...form, batch };
+      const able = freeRows(asked).filter((each) => each.fits);
+      const [row] = able.sort((one, other) => one.seconds[1] - other.seconds[1]);
+      if (!row) continue;
+      found.push({ asked, row });
+      break;
+    }
+  }
+  return found.find(({ row }) => stateOf(row, question.deadline) !== "late") ?? found[0] ?? null;
 }
 
 /** How a question differs from another one. @param {Question} asked @param {Question} before */

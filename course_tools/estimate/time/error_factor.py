@@ -189,10 +189,9 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     parts = []
     if checked:
         parts.append(
-            f"by published measurements of such work and such cards, and allowances for host and "
-            f"loop, "
-            f"the step takes {_interval(checked)} times the estimate in {share} of cases "
-            f"({', '.join(checked)})"
+            "by published measurements of such work and such cards, and allowances for host and "
+            f"loop, the step takes {_interval(checked)} times the estimate in {share} of cases "
+            f"({_widest_of(checked)})"
         )
     if rest:
         parts.append(
@@ -201,6 +200,14 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
         )
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _widest_of(known: dict[str, ErrorFactor]) -> str:
+    """Name the devices, and say so where their intervals differ."""
+    names = list(known)
+    if len({_interval({name: known[name]}) for name in names}) == 1:
+        return ", ".join(names)
+    return f"the widest of {', '.join(names[:-1])} and {names[-1]}; each row uses its own"
 
 
 def _interval(known: dict[str, ErrorFactor]) -> str:

@@ -85,9 +85,9 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
             and the most that the network takes on the GPU.
         gpu: the name of the GPU.
     """
-    ranges = {name: "-".join(map(times_text, gains(step))) for name, step in steps.items()}
-    factors = [f"{ends}x at {name.removeprefix('batch ')}" for name, ends in ranges.items()]
-    title = label_text(f"{gpu}: {', '.join(factors)}", 45)
+    ranges = {name: " to ".join(map(times_text, gains(step))) for name, step in steps.items()}
+    best = max(steps, key=lambda name: gains(steps[name])[0])
+    title = label_text(f"{gpu}: {ranges[best]} times as fast at {best}", 45)
     axes = lecture_axes(title, "time per step, in % of this CPU's step")
     names, said = [], []
     for number, (name, step) in enumerate(steps.items()):

@@ -20,10 +20,15 @@ def some_gpu() -> Iterator[torch.device]:
 
 
 def show_error(action: Callable[[], object]) -> None:
-    """Call `action`, and print the error that it ends in: its kind, and its last line."""
+    """Call `action`, and print the error that it ends in: its kind, and the line that says what.
+
+    That is the last one, as of an error in a worker; but CUDA's own errors go on with advice.
+    """
     try:
         action()
     except Exception as error:
-        print(f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}")
+        lines = str(error).strip().splitlines()
+        said = lines[0] if lines[0].startswith("CUDA error") else lines[-1]
+        print(f"{type(error).__name__}: {said}")
     else:
         print("no error")

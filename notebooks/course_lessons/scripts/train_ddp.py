@@ -164,9 +164,7 @@ def refuse(reason):
     sys.exit(reason if os.environ.get("RANK", "0") == "0" else 0)  # only rank 0 says it
 
 
-def main():
-    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
-        os.environ.setdefault("USER", f"user-{os.getuid()}")
+def read_arguments():
     parser = argparse.ArgumentParser()
     parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)
@@ -188,6 +186,13 @@ def main():
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
+    return args
+
+
+def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
+    args = read_arguments()
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     if "RANK" not in os.environ:

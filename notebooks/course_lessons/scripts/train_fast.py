@@ -156,9 +156,7 @@ def save_checkpoint(state, path):
             os.remove(new)
 
 
-def main():
-    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
-        os.environ.setdefault("USER", f"user-{os.getuid()}")
+def read_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
@@ -180,6 +178,13 @@ def main():
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
+    return args
+
+
+def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
+    args = read_arguments()
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     device = torch.device(args.device)

@@ -200,9 +200,7 @@ def number_to_name(moments, network, optimizer):
     return moments
 
 
-def main():
-    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
-        os.environ.setdefault("USER", f"user-{os.getuid()}")
+def read_arguments():
     parser = argparse.ArgumentParser()
     parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)
@@ -226,6 +224,13 @@ def main():
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
+    return args
+
+
+def main():
+    if hasattr(os, "getuid"):  # torch asks for a name; a container may have none
+        os.environ.setdefault("USER", f"user-{os.getuid()}")
+    args = read_arguments()
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     if "RANK" not in os.environ:

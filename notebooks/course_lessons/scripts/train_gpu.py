@@ -156,7 +156,7 @@ def save_checkpoint(state, path):
             os.remove(new)
 
 
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
@@ -174,6 +174,11 @@ def main():
     there = os.path.exists(args.checkpoint) and not os.path.isfile(args.checkpoint)
     if there or not os.path.basename(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint!r} does not name a file")
+    return args
+
+
+def main():
+    args = read_arguments()
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)
 
     device = torch.device(args.device)

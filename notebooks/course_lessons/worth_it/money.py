@@ -130,7 +130,7 @@ def _title(found: Answers) -> str:
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")
-    whole = f"{reason} likely to be in time: "
+    whole = f"{reason} in time at its slow end: "
     short = len(whole + row.name) > LONGEST_TITLE
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 

@@ -125,9 +125,12 @@ def draw_crossover(
         unsure = (perhaps, surely or max(gain))
         for batch in unsure:
             axes.axvline(batch, color=MUTED, linestyle=":")
-        above: Any = {"transform": axes.get_xaxis_transform(), "va": "top", "ha": "center"}
-        words = f"{label_text(first, 20)}:\ntoo close to call"
-        axes.text(math.sqrt(math.prod(unsure)), 0.98, words, **above)
+        words = f"{label_text(first, 20)}:\ntoo close to call "
+        above: Any = {"transform": axes.get_xaxis_transform(), "va": "top"}
+        if unsure[0] / min(here_s) > math.sqrt(max(here_s) / min(here_s)):  # more room at the left
+            axes.text(unsure[0], 0.98, words, ha="right", **above)
+        else:
+            axes.text(math.sqrt(math.prod(unsure)), 0.98, words, ha="center", **above)
     axes.set_xticks(list(here_s))
     _ticks(axes.xaxis, "{:,.0f}".format)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))

@@ -24,7 +24,7 @@ def axes_of(found, drawn):
     ("asked", "title"),
     [
         ({}, "Cheapest: {}"),
-        ({"deadline_hours": 1e9}, "Cheapest likely to be in time: {}"),
+        ({"deadline_hours": 1e9}, "Cheapest in time at its slow end: {}"),
         ({"deadline_hours": 1e9, "count": 1024}, "Cheapest in time: {}"),
         ({"deadline_hours": 500}, "May be in time: {}"),
         ({"deadline_hours": 1}, "None is in time; the fastest: {}"),

@@ -2,10 +2,12 @@
 
 import itertools
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from course_tools.compare import paired_timing
 from course_tools.compare.paired_timing import TimedCall, ratio_of_rounds, time_together
 from course_utils.devices import Device
 from course_utils.timing import Stopwatch
@@ -193,3 +195,11 @@ def test_rounds_that_do_not_belong_together_are_refused():
         ValueError, match="a ratio needs the same rounds of both, but got 2 and 3 of them"
     ):
         ratio_of_rounds([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize(("times", "shared"), [(3.9, True), (4.1, False)])
+def test_calls_of_about_the_same_time_have_blocks_of_the_same_number(times, shared):
+    watches = {"a": SimpleNamespace(call_s=1e-5, calls=20)}
+    watches["b"] = SimpleNamespace(call_s=times * 1e-5, calls=6)
+    paired_timing._share_block_size(watches)
+    assert watches["b"].calls == (20 if shared else 6) and watches["a"].calls == 20

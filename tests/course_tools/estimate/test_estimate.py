@@ -350,6 +350,9 @@ def test_the_host_is_measured_by_launches_of_this_machine():
         ((41, 344), "41 seconds to 5.7 minutes"),
         ((40 * 3600, 100 * 3600), "40 hours to 4.2 days"),
         ((0.00042, 0.00094), "420 to 940 microseconds"),
+        ((30 * 3600, 60 * 3600), "30 to 60 hours"),
+        ((40 * 3600, 95 * 3600), "40 to 95 hours"),
+        ((9.94, 9.96), "9.9 to 10 seconds"),
         ((3600, 3600), "1 hour"),
     ],
 )
@@ -363,6 +366,8 @@ def test_times_are_in_the_units_that_a_person_uses(seconds, words):
         (0.001, 0.002, "$", "less than $0.01"),
         (0.001, 0.02, "EUR", "up to 0.02 EUR"),
         (9.999, 41.4, "$", "$10 to $41"),
+        (0.0049, 0.0051, "$", "up to $0.01"),
+        (0.0051, 9.9, "$", "$0.01 to $9.90"),
     ],
 )
 def test_amounts_of_money_are_never_written_as_nothing(low, high, currency, words):
@@ -461,9 +466,9 @@ def test_devices_whose_intervals_overlap_are_not_too_close_to_call():
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
     row = row_of("T4", 1, 1.0)
-    full = replace(row, needed_bytes=0.95 * row.capacity_bytes)
-    cells = [one.cells()[3] for one in (full, replace(full, needed_bytes=9e9))]
-    assert cells == ["just", "yes"] and row_of("this machine", 1, 0).cells()[3] == "yes"
+    shares = [replace(row, needed_bytes=share * row.capacity_bytes) for share in (0.91, 0.89)]
+    assert [one.cells()[3] for one in shares] == ["just", "yes"]
+    assert row_of("this machine", 1, 0).cells()[3] == "yes"
 
 
 def test_the_result_says_what_is_not_counted(model):

@@ -152,6 +152,11 @@ def test_workers_are_called_enough_where_there_are_cores_for_them(cores, enough)
     assert found.advice.endswith("which should be about enough.") == enough
 
 
+def test_a_trace_from_elsewhere_does_not_say_whether_loading_computes():
+    found = judge(replace(SEEN, **LOADER, loader=LoaderFacts(cores=None, waits=False)))
+    assert found.workers_to_try == 3 and found.advice.endswith("take one for each core.")
+
+
 def loader_of(seen_s=9e-3, **facts):
     """Return a loop whose loader is the bottleneck."""
     return replace(SEEN, fetch_s=seen_s, copies_s=0.0, loader=LoaderFacts(cores=2, **facts))

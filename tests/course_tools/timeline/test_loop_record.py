@@ -69,6 +69,31 @@ def test_kernels_copies_exchanges_and_reads_of_the_last_steps_are_found_in_a_tra
     assert [round(1e3 * judge(seen).parts_s[part], 3) for part in PARTS] == [1, 1, 1, 1, 2, 1, 3]
 
 
+def test_only_what_lies_in_the_marked_steps_of_a_recording_counts():
+    loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    events = [
+        event("gemm", -9, 3, "kernel", tid=20),
+        event(loader, -5, 4, "user_annotation"),
+        event("aten::_local_scalar_dense", -4, 1, "cpu_op"),
+        event("gemm", 22, 3, "kernel", tid=20),
+        event("cudaDeviceSynchronize", 19, 4, "cuda_runtime"),  # that of profiler.stop()
+        event("ProfilerStep#2", 20, 1, "user_annotation"),  # and what lies before it
+        event("aten::add", 22, 1, "cpu_op"),
+    ]
+    for number, begin in enumerate((0, 10)):
+        events += [
+            event(f"ProfilerStep#{number}", begin, 10, "user_annotation"),
+            event(loader, begin, 2, "user_annotation"),
+            event("gemm", begin + 4, 3, "kernel", tid=20),
+            event("vectorized_elementwise_kernel", begin + 7, 1, "kernel", tid=20),
+            event("aten::_local_scalar_dense", begin + 8, 1, "cpu_op"),
+        ]
+    found = record_of({"traceEvents": events})
+    assert (found.operations, found.reads, found.loader.workers) == (2, 1, 1)
+    times_s = (found.step_s, found.fetch_s, found.arithmetic_s, found.memory_s, found.waits_s)
+    assert times_s == pytest.approx((10e-3, 2e-3, 3e-3, 1e-3, 1e-3))
+
+
 @pytest.mark.parametrize(
     ("work_start", "work_ms", "exposed"), [(0.0, 9, 0.0), (0.5, 4, 0.5), (2.0, 4, 1.0)]
 )
@@ -92,6 +117,7 @@ def test_a_kernel_that_was_launched_and_did_not_begin_is_told_from_one_that_was_
             # the first is launched 2 ms after the step's begin and starts at once,
             event("cudaLaunchKernel", begin + 2, 0.5, "cuda_runtime", number=2 * begin + 1),
             event("gemm", begin + 2.5, 1, "kernel", tid=20, number=2 * begin + 1),
+            event("a short one beside it", begin + 2.6, 0.1, "kernel", tid=21),
             # the second is launched then, too, and starts 3 ms after the first has ended
             event("cudaLaunchKernel", begin + 2.5, 0.5, "cuda_runtime", number=2 * begin + 2),
             event("gemm", begin + 6.5, 1, "kernel", tid=20, number=2 * begin + 2),
@@ -181,27 +207,29 @@ def test_the_work_of_a_cpu_is_that_of_its_large_operations_without_the_overhead_
         events += [
             event(FETCH, begin - 1, 1, "user_annotation"),
             event(name, begin, 18, "user_annotation"),
-            # of 0.1 ms, 4.9 and 5.1 times as long, and a call of 3 ms that is 2 ms itself
-            *(event("aten::t", begin + k, 0.1, "cpu_op") for k in (1, 2)),
+            # of 0.1 ms, 4.9 and 5.1 times as long, and a call that is 0.3 ms itself
+            *(event("aten::t", begin + k, 0.1, "cpu_op") for k in (1, 1.5, 2, 2.5)),
             event("aten::neg", begin + 3, 0.49, "cpu_op"),
             event("aten::exp", begin + 4, 0.51, "cpu_op"),
-            event("aten::matmul", begin + 5, 3, "cpu_op"),
+            event("aten::matmul", begin + 5, 2.3, "cpu_op"),
+            event("aten::mm", begin + 5, 1, "cpu_op"),
             event("aten::mm", begin + 6, 1, "cpu_op"),
+            event("aten::copy_", begin + 6.25, 0.25, "cpu_op"),
         ]
         if number == 0:  # not in most steps
             events.append(event("aten::sort", begin + 9, 4, "cpu_op"))
-    events[4]["dur"] += 60  # once aten::neg is disturbed
+    events[6]["dur"] += 60  # once aten::neg is disturbed
     if calibrated:
         events.append(event(SMALLEST, 70, 9, "user_annotation"))
         events += [event("aten::add", 70 + k, (0.05, 0.1, 7)[k], "cpu_op") for k in range(3)]
         found = read_loop(LoopRecord("cpu", "cpu", step_s=18e-3, fetch_s=0.0), events)
     else:
         found = record_of({"traceEvents": events})
-    large_ms = (0.51 - 0.1) + (2 - 0.1) + (1 - 0.1)
+    large_ms = (0.51 - 0.1) + (1 - 0.1) + (0.75 - 0.1)
     # the least of three counts where the loop is ours, and else the mean: 0.51 ms
     large_ms += 0 if calibrated else 0.51 - 0.1
     assert 1e3 * found.arithmetic_s == pytest.approx(large_ms)
-    assert found.operations == 5
+    assert found.operations == 7
 
 
 def test_a_card_whose_number_is_another_in_the_list_is_still_named():

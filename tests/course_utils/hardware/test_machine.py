@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from stand_ins import machine_with, needs_linux
 
+from course_tools.estimate.chips import find_chip
 from course_utils.hardware import machine
 
 GIB = 2**30
@@ -20,6 +21,12 @@ def test_a_tpu_is_found_on_the_pci_bus_and_other_google_devices_are_not(root):
     v5e, network = ("0x1ae0", "0x0063", "0x088000"), ("0x1ae0", "0x0042", "0x020000")
     machine_with(root, v5e, network, v5e)
     assert machine.tpu_chips() == ["0x0063", "0x0063"]
+
+
+def test_a_tpu_has_the_memory_of_its_data_sheet_shared_by_the_devices_of_a_chip():
+    for name, devices, memory_gib in machine.TPU_CHIPS.values():
+        if memory_gib:
+            assert devices * memory_gib == find_chip(name).memory_gb
 
 
 def test_a_tpu_is_found_by_its_device_files_where_the_bus_cannot_be_read(root):

@@ -62,6 +62,8 @@ def test_each_new_run_keeps_the_checkpoint_and_the_result_of_every_earlier_one(t
     for result in results:
         assert [files.load_checkpoint(result.checkpoint)["epoch"]] == result.losses
     assert request.checkpoint.is_symlink() == linked
+    names = {path.name for path in request.checkpoint.resolve().parent.glob("previous*.ckpt")}
+    assert names == {"previous.ckpt", "previous-2.ckpt"}
 
 
 class Hostile:
@@ -119,12 +121,14 @@ def test_a_forged_checkpoint_is_refused_in_one_sentence(request_to_resume, chang
 
 
 @pytest.mark.parametrize(
-    "content", [bytes(50_000_000), os.urandom(500_000) + bytes(500_000)], ids=["much", "twice"]
+    ("content", "size"),
+    [(bytes(50_000_000), "0.1 GB"), (os.urandom(500_000) + bytes(500_000), "0.0 GB")],
+    ids=["much", "twice"],
 )
-def test_a_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resume, content):
+def test_a_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resume, content, size):
     with zipfile.ZipFile(request_to_resume.checkpoint, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", content)
-    with pytest.raises(LaunchError, match="would unpack to"):
+    with pytest.raises(LaunchError, match=f"would unpack to {size}"):
         check_checkpoint(request_to_resume)
 
 

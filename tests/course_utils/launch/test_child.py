@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -52,7 +53,9 @@ def torch_answers(monkeypatch):
             let_torch_answer(monkeypatch, "cuda" if cuda else other, cuda or 1, **of_amd)
 
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
-    monkeypatch.setattr(child, "usable_cores", lambda: 4)
+    monkeypatch.setattr(
+        child, "usable_cores", lambda: 2
+    )  # fewer than the four that are allowed everywhere
     return answer
 
 
@@ -135,6 +138,27 @@ def make():
 """
 
 
+@pytest.mark.parametrize(("count", "shared"), [(1, False), (2, True)])
+def test_what_a_training_sets_itself_counts_and_several_ranks_share_its_samples(
+    monkeypatch, count, shared
+):
+    given, reported = {}, []
+
+    def make():
+        child.torch.manual_seed(2**40 + 3_000_000_000)
+        return None, None
+
+    monkeypatch.setattr(child, "load_training", lambda name: make())
+    monkeypatch.setattr(child, "EpochReport", lambda request, kind, seed: reported.append(seed))
+    fitted = SimpleNamespace(fit=lambda *_, **__: None)
+    monkeypatch.setattr(child.pl, "Trainer", lambda **how: given.update(how) or fitted)
+    monkeypatch.delitem(sys.modules, "torch_xla", raising=False)
+    child.fit(request_for(), "cpu", count)
+    assert reported == [3_000_000_000]  # NumPy takes 32 bits of it
+    assert given["devices"] == count and given["use_distributed_sampler"] is shared
+    assert sys.modules["torch_xla"] is None  # Lightning would start it, which takes seconds
+
+
 @pytest.mark.parametrize(("asked", "seeded"), [(7, 7), (0, 0), (None, 42)])
 def test_a_training_without_a_seed_has_always_the_same_one(tmp_path, asked, seeded):
     path = tmp_path / f"seeded_{asked}.py"
@@ -153,7 +177,10 @@ def test_a_training_that_exits_has_failed_and_was_not_refused(tmp_path, monkeypa
     assert "called sys.exit" in why and not refused
 
 
-def test_a_training_that_leaves_no_result_made_no_step(tmp_path, monkeypatch):
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_training_that_leaves_no_result_made_no_step(tmp_path, monkeypatch, earlier):
+    if earlier:
+        (tmp_path / "result.json").write_text("of another run")
     monkeypatch.setattr(child, "train", lambda request: None)
     why, refused = child.try_to_train(request_for(out=str(tmp_path)))
     assert "made no step: its loader has no batch" in why and not refused
@@ -242,3 +269,12 @@ def test_a_signal_to_the_starter_is_reported_once_and_ends_the_group(monkeypatch
         said = json.load(report)
     assert "was ended by SIGTERM" in said["why"] and said["refused"] is False
     assert ended == [os.getpgrp()]
+
+
+def test_a_report_is_short_enough_for_the_launcher_to_read_it_at_once():
+    read, write = os.pipe()
+    child.send(write, "\N{SNOWMAN}" * 100_000, True)
+    os.close(write)
+    with open(read, "rb", buffering=0) as report:
+        said = json.loads(report.read(2**16))
+    assert said == {"why": "\N{SNOWMAN}" * 2000, "refused": True}

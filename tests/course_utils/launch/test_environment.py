@@ -21,6 +21,7 @@ def test_another_launchers_variables_are_removed_and_the_users_stay():
     left = clean_environment(dict.fromkeys([*foreign, *own], "1"))
     assert not foreign & set(left)
     assert set(own) <= set(left)
+    assert left["PYTHONUNBUFFERED"] == "1" and left["PYTHONIOENCODING"].startswith("utf-8:")
 
 
 def test_a_user_without_a_name_gets_one_and_a_home(monkeypatch):

@@ -1,9 +1,13 @@
 """What a rank draws in each epoch, and what it says while it waits."""
 
+import random
 import re
+import signal
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy
 import pytest
 import torch
 
@@ -20,15 +24,19 @@ def drawn(rank, *, seed=1, epoch=0, resumed=False):
         report.on_load_checkpoint(trainer, None, {"epoch": epoch - 1})
     report.on_fit_start(trainer, None)
     trainer.current_epoch = epoch
-    report.on_train_epoch_start(trainer, None)
-    order = torch.rand(3).tolist()
+    if not resumed:
+        report.on_train_epoch_start(trainer, None)
+    order = [*torch.rand(3).tolist(), numpy.random.rand(), random.random()]
+    if resumed:  # Lightning asks the loader for the first epoch before it begins
+        report.on_train_epoch_start(trainer, None)
     report.on_train_batch_start(trainer, None, None, 0)
     return order, torch.rand(3).tolist()
 
 
 def test_ranks_share_one_order_and_each_draws_masks_of_its_own():
     (order, masks), (other_order, other_masks) = drawn(0), drawn(1)
-    assert order == other_order and masks != other_masks
+    assert order == other_order
+    assert len({*order, *masks, *other_masks}) == len(order) + len(masks) + len(other_masks)
 
 
 @pytest.mark.parametrize("other", [{"seed": 2}, {"epoch": 1}, {"seed": 0, "epoch": 1}])
@@ -73,6 +81,25 @@ def test_rank_zero_prints_each_epoch_and_writes_a_result_of_what_was_trained(
         found = RunResult.load(request.result_file)
         assert replace(found, checkpoint="") == expected
         assert found.checkpoint == str(request.checkpoint)
+
+
+@pytest.mark.parametrize(("ranks", "watched"), [(1, False), (2, True)])
+def test_a_rank_that_trains_ends_at_once_when_asked_and_says_if_it_waits_for_others(
+    monkeypatch, ranks, watched
+):
+    trainer, started = SimpleNamespace(world_size=ranks, global_rank=1, optimizers=[]), []
+
+    def thread(**given):
+        return SimpleNamespace(start=lambda: started.append((given["args"][0], given["daemon"])))
+
+    monkeypatch.setattr(threading, "Thread", thread)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        EpochReport(Request("json:loads"), "cpu", 1).on_train_start(trainer, None)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert started == [("rank 1", True)] * watched
 
 
 FEWER, NEVER = "rank 1 has begun 3 batches.*fewer batches", "rank 1 has begun 0 batches"

@@ -102,3 +102,6 @@ class Net(torch.nn.Module):
 def test_the_attribute_that_cannot_be_sent_is_named(value):
     assert find_unpicklable(Net(error=value), "module") == "module.layer.error"
     assert find_unpicklable(Net(error=1.0), "module") is None
+    ring = Net(error=value)
+    ring.layer.itself = ring.layer
+    assert find_unpicklable(ring, "module") == "module.layer.error"

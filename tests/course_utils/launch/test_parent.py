@@ -35,9 +35,10 @@ def test_a_second_launch_in_a_folder_is_refused_and_names_the_first(tmp_path):
 
 
 def test_a_folder_is_free_again_after_a_launch_in_this_process(tmp_path):
-    for _ in range(2):
-        with parent._own_folder(Request(TRAINING, out=str(tmp_path))):
-            pass
+    for name in ("json:load_of_a_long_name", TRAINING):
+        with parent._own_folder(Request(name, out=str(tmp_path))):
+            said = (tmp_path / "launch.lock").read_text()
+            assert said == f"the launch of {name} (process {os.getpid()})"
 
 
 def killed_while_saving(request, *_):

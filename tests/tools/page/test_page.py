@@ -230,7 +230,7 @@ def shown_rows(page, question: dict) -> list[dict]:
     answer = page.evaluate(script, urlencode(fields))
     assert answer["problems"] == [], answer["problems"]
     half = question["precision"] != "bf16" or question["model"] in language_models()
-    assert bool(answer["free"]) == (question["count"] == 1 and half)
+    assert bool(answer["free"]) == (question["count"] <= 2 and half)
     return answer["rows"] + answer["free"]
 
 
@@ -243,7 +243,9 @@ def test_the_page_and_python_agree_on_300_questions(inside):
         question = random_question(draw, names)
         chips = [find_chip(name) for name in question["devices"]]
         shown, wanted = shown_rows(inside, question), expected_rows(question, chips)
-        for offer in free_offers() if question["count"] == 1 else ():
+        for offer in free_offers():
+            if question["count"] not in (1, offer["count"]):
+                continue
             devices = [find_chip(name) for name in offer["devices"]]
             free = expected_rows(question | {"count": offer["count"]}, devices)
             wanted += [row | {"cost": 0} for row in free]
@@ -658,6 +660,18 @@ def test_where_nothing_fits_a_smaller_question_is_offered_that_does(page):
     assert page.locator("#tuning").input_value() in ("lora", "4-bit")
 
 
+def test_a_free_card_is_offered_with_the_batch_as_asked_and_with_the_deadline_in_mind(page):
+    """In 8 bits 16 answers at once take 7.2 GB of weights and 2.1 GB of cache: no T4 is full."""
+    page.locator("#model").fill("Mistral 7B")
+    page.locator("#task").select_option("inference")
+    page.locator("#batch").fill("16")
+    page.locator("#deadline").fill("300")
+    offered = page.locator("#take-offer").text_content()
+    assert offered.startswith("Free with 8-bit weights: 2 x T4 on Kaggle") and "late" not in offered
+    page.locator("#deadline").fill("1")
+    assert page.locator("#take-offer").text_content().endswith("too late or perhaps too late")
+
+
 def test_a_free_card_is_offered_where_fewer_bits_would_fit_it(page):
     page.locator("#model").fill("Llama 3.1 8B")
     page.locator("#length").fill("1024")
@@ -871,13 +885,3 @@ def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
         text = page.evaluate("navigator.clipboard.readText()")
         exec(compile(text, "copied", "exec"), {})
         assert len(capsys.readouterr().out.splitlines()) > 2
-
-
-@pytest.mark.process
-def test_a_file_of_somebody_else_is_kept_and_a_page_of_ours_is_known(file, tmp_path):
-    build.refuse_foreign(file, build.TITLE)
-    mine = tmp_path / "mine.html"
-    mine.write_text("my work")
-    done = python(build.HERE / "build.py", mine)
-    assert done.returncode == 2 and "holds something else" in done.stderr
-    assert mine.read_text() == "my work"

@@ -1,0 +1,80 @@
+"""torch.nn.DataParallel on simulated GPUs: its copies, and tensors grouped by device."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_tools.rehearsal.gpu_modules import index_of
+from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.placement import World, move, place_of
+
+
+def names(running: World) -> Iterator[Name]:
+    """Yield what torch.nn.DataParallel copies with, and what groups tensors by device."""
+    comm, functions = torch.nn.parallel.comm, torch.nn.parallel._functions
+
+    def there(tensor: Tensor, device: Any) -> Tensor:
+        return move(tensor, running.device(device))
+
+    def broadcast(tensor: Tensor, devices: Any = None, *, out: Any = None) -> Any:
+        if out is not None:
+            return tuple(each.copy_(tensor) for each in out)
+        return tuple(there(tensor, device) for device in devices)
+
+    def broadcast_coalesced(tensors: Any, devices: Any, buffer_size: int = 0) -> Any:
+        return [[there(each, device) for each in tensors] for device in devices]
+
+    def reduce_add(inputs: Any, destination: Any = None) -> Tensor:
+        device = running.device(index_of(running, destination))
+        total = there(inputs[0], device).clone()
+        for each in inputs[1:]:
+            total += there(each, device)
+        return total
+
+    def reduce_add_coalesced(inputs: Any, destination: Any = None, buffer_size: int = 0) -> Any:
+        return tuple(reduce_add(each, destination) for each in zip(*inputs, strict=True))
+
+    def scatter(
+        tensor: Tensor,
+        devices: Any = None,
+        chunk_sizes: Any = None,
+        dim: int = 0,
+        streams: Any = None,
+        *,
+        out: Any = None,
+    ) -> Any:
+        devices = devices or [place_of(each) for each in out]
+        chunks = tensor.split(chunk_sizes, dim) if chunk_sizes else tensor.chunk(len(devices), dim)
+        return tuple(there(each, device) for each, device in zip(chunks, devices, strict=False))
+
+    def gather(tensors: Any, dim: int = 0, destination: Any = None, *, out: Any = None) -> Any:
+        on_cpu = destination in (-1, "cpu", torch.device("cpu"))
+        device = torch.device("cpu") if on_cpu else index_of(running, destination)
+        return torch.cat([there(each, device) for each in tensors], dim)
+
+    def forward(ctx: Any, devices: Any, sizes: Any, dim: int, tensor: Tensor) -> Any:
+        ctx.dim, ctx.input_device = dim, tensor.get_device()
+        return scatter(tensor, devices, sizes, dim)
+
+    yield Name(functions.Scatter, "forward", staticmethod(forward))
+    for function in (broadcast, broadcast_coalesced, reduce_add, reduce_add_coalesced):
+        yield Name(comm, function.__name__, function)
+    yield Name(comm, "scatter", scatter)
+    yield Name(comm, "gather", gather)
+    yield Name(torch._C, "_group_tensors_by_device_and_dtype", group_by_device)
+
+
+def group_by_device(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
+    """Group lists of tensors by device and type of the first list, as optimizers ask for."""
+    groups: dict[Any, Any] = {}
+    for index, first in enumerate(lists[0]):
+        key = (place_of(first), first.dtype)
+        columns, indices = groups.setdefault(key, ([[] for _ in lists], []))
+        for column, each in zip(columns, lists, strict=True):
+            if each:
+                column.append(each[index])
+        if with_indices:
+            indices.append(index)
+    return groups

@@ -1,0 +1,97 @@
+"""Distributed training: what NCCL would exchange between GPUs, gloo exchanges on the CPU."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from course_tools.rehearsal.names import Name, everywhere
+from course_tools.rehearsal.placement import World
+
+#: the exchange between GPUs, which gloo takes the place of
+BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
+
+
+def names(running: World) -> Iterator[Name]:
+    """Yield what lets processes exchange with gloo what NCCL would exchange between GPUs."""
+    if not dist.is_available():
+        return
+    start, add = c10d.init_process_group, c10d.new_group
+    ask, wait, choose = c10d.get_backend, c10d.barrier, c10d._get_object_coll_device
+    asked_for: dict[str, str] = {}
+
+    def without_gpus(backend: Any) -> tuple[Any, str]:
+        """Return the backend that runs here, and the one that was asked for if it needs GPUs."""
+        text = str(backend or "").lower()
+        if BETWEEN_GPUS.get(text) == running.kind:
+            return "gloo", text
+        if any(each in text for each in BETWEEN_GPUS):
+            return "gloo", ""  # one for each kind of device
+        return backend, ""
+
+    @functools.wraps(start)
+    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
+        device = kwargs.pop("device_id", None)
+        if device is not None:
+            running.device(device)
+        here, asked = without_gpus(backend)
+        if here != backend:
+            kwargs.pop("pg_options", None)
+        start(here, *args, **kwargs)
+        running.exchange_on_gpu = bool(asked)
+        asked_for[""] = asked_for[group_name(None)] = asked
+
+    @functools.wraps(add)
+    def new_group(
+        ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        kwargs.pop("device_id", None)
+        here, asked = without_gpus(backend)
+        if here != backend:
+            kwargs.pop("pg_options", None)
+        group = add(ranks, timeout, here, *args, **kwargs)
+        if isinstance(group, dist.ProcessGroup):
+            asked_for[group_name(group)] = asked if backend else asked_for.get("", "")
+        return group
+
+    def group_name(group: Any) -> str:
+        return (group or c10d._get_default_group()).group_name
+
+    @functools.wraps(ask)
+    def get_backend(group: Any = None) -> Any:
+        found = ask(group)
+        return c10d.Backend(asked_for.get(group_name(group), "") or found)
+
+    @functools.wraps(wait)
+    def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
+        return wait(group, async_op)
+
+    @functools.wraps(choose)
+    def _get_object_coll_device(group: Any = None) -> str:
+        return running.kind if asked_for.get(group_name(group)) else choose(group)
+
+    reduce = c10d.all_reduce
+
+    @functools.wraps(reduce)
+    def all_reduce(tensor: Any, op: Any = dist.ReduceOp.SUM, *args: Any, **kwargs: Any) -> Any:
+        if op != dist.ReduceOp.AVG or tensor.is_floating_point():
+            return reduce(tensor, op, *args, **kwargs)
+        done = reduce(tensor, dist.ReduceOp.SUM, *args, **kwargs)
+        if done is not None:
+            done.wait()  # gloo cannot average whole numbers, as NCCL does
+        group = args[0] if args else kwargs.get("group")
+        tensor.div_(dist.get_world_size(group), rounding_mode="trunc")
+        return done
+
+    named = {
+        "init_process_group": init_process_group,
+        "new_group": new_group,
+        "get_backend": get_backend,
+        "barrier": barrier,
+        "all_reduce": all_reduce,
+        "is_nccl_available": lambda: running.kind == "cuda",
+        "_get_object_coll_device": _get_object_coll_device,
+    }
+    yield from everywhere(c10d, named, "torch.distributed")
