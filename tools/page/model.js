@@ -77,7 +77,10 @@ export const RUNTIMES = DATA.runtimes;
 const NOTHING = /** @type {[number, number, number]} */ ([0, 0, 0]);
 
 /** @type {Map<string, Chip>} */
-export const CHIPS = new Map(DATA.chips.map((/** @type {Chip} */ chip) => [chip.name, chip]));
+export const CHIPS = new Map(DATA.chips.map((/** @type {Chip & {corrected: number}} */ chip) => {
+  const capacity = chip.sold * 2 ** 30 * (1 - chip.corrected / 16); // see memory_model.py
+  return [chip.name, { ...chip, capacity }];
+}));
 /** @type {Map<string, Model>} */
 export const MODELS = new Map(Object.entries(DATA.models));
 /** Numbers that page_data.py wrote as text. @param {string} text */

@@ -627,7 +627,7 @@ TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says
     "A100 PCIe 80GB": ["A100 PCIe"],
     "H100 SXM": ["H100 80GB", "NVIDIA H100 80GB HBM3"],
     "MI300X": ["mi300", "AMD Instinct MI300X"],
-    "T4": ["Tesla T4", "Colab"],
+    "T4": ["Colab", "Colab T4", "Tesla T4", "NVIDIA T4 16GB"],
     "L4": ["NVIDIA L4"],
     "RTX PRO 6000": ["PRO 6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"],
     "RTX PRO 6000 Server": ["G4", "NVIDIA RTX PRO 6000 Blackwell Server Edition"],  # Colab's is G4
@@ -635,9 +635,15 @@ TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says
     "TPU v5e": ["v5e", "TPU v5 lite"],
     "RTX A5000": ["A5000"],
     "RTX A4000": ["A4000"],
-    "Apple M2 Pro": ["M2 Pro"],
+    "Apple M2 Pro": ["M2 Pro", "MacBook Pro M2 Pro"],
     "Apple M4": ["M4"],
-    "RTX 5080": ["5080"],
+    "RTX 5080": ["5080", "GeForce RTX 5080 16GB"],
+    "RTX 3060": ["NVIDIA GeForce RTX 3060", "rtx 3060 12gb"],
+    "RTX 3060 Laptop": ["NVIDIA GeForce RTX 3060 Laptop GPU", "RTX 3060 Mobile"],
+    "RTX 3050 6GB Laptop": ["NVIDIA GeForce RTX 3050 6GB Laptop GPU"],
+    "RTX 2000 Ada": ["NVIDIA RTX 2000 Ada Generation"],
+    "Quadro RTX 6000": ["NVIDIA Quadro RTX 6000", "RTX 6000"],
+    "GTX 1650": ["NVIDIA GeForce GTX 1650"],
 }
 SAME = "RTX 3090, RTX 2080 Ti, RTX 4070, RTX 5060, RTX 6000 Ada, GH200, B300, RTX 3060 Ti, L40, A30"
 SAME += ", RTX 4060 Ti, RTX 4070 Ti, RTX 5070 Ti, RTX 3080 Ti, GTX 1080 Ti, DGX Spark"
@@ -683,7 +689,9 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"devices": []}, "devices is empty"),
         ({"devices": "T4"}, r"\['T4'\]"),
         ({"devices": [4]}, "by its name"),
-        ({"devices": ["cpu"]}, r"'cpu'.*--help` lists all. For a card of your own pass Chip\("),
+        ({"devices": ["Lab"]}, r"'Lab'.*--help` lists all. For a card of your own pass Chip\("),
+        ({"devices": ["cpu"]}, "'cpu' is a kind of device.*this_machine="),
+        ({"devices": ["RTX 3060 8GB"]}, "unknown chip 'RTX 3060 8GB': the nearest are RTX 3060"),
         ({"prices": [1]}, "prices is a dictionary"),
         ({"model": nn.Linear}, "must be a"),
         ({"model": nn.LazyLinear(4)}, r"lazy layers.*Call it once"),

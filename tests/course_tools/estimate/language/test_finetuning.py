@@ -198,7 +198,7 @@ def test_each_way_out_is_a_question_of_its_own_that_needs_less():
     ("asked", "message"),
     [
         ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
-        ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
+        ({"method": "dora"}, "unknown method 'dora'. Pass one of full, lora, 4-bit"),
         ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
         ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
         ({"targets": "qv"}, "unknown target 'qv'. Pass one of q, k"),

@@ -168,7 +168,7 @@ def test_a_card_with_room_for_little_writes_at_the_rate_of_the_computers_memory(
         ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
         ({"model": "bert-base-uncased"}, "BERT base is an encoder.*writes no answers"),
         ({"bits": 3}, "unknown number of bits '3'. Pass one of 16, 8, 4"),
-        ({"runtime": "Ollama"}, "unknown runtime 'Ollama'. Pass one of vLLM, llama.cpp"),
+        ({"runtime": "SGLang"}, "unknown runtime 'SGLang'. Pass one of vLLM, llama.cpp"),
         ({"batch": 0}, "batch must be a positive integer"),
         ({"card": "2 x T4"}, "on one card, but 2 x T4"),
     ],
