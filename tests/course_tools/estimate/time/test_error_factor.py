@@ -127,11 +127,12 @@ def test_errors_of_different_origin_add_like_the_sides_of_a_right_angle(chip, as
     assert found.checked == checked
 
 
-def test_host_and_chip_have_a_factor_each_for_their_seconds():
-    known, work = fitted()["factors"], replace(TEXT, training=False)
+@pytest.mark.parametrize(("training", "hosts"), [(False, "hosts"), (True, "hosts training")])
+def test_host_and_chip_have_a_factor_each_for_their_seconds(training, hosts):
+    known, work = fitted()["factors"], replace(TEXT, training=training, parameters=10**9)
     for launch_s in (0.01, 1.0, 100.0):
         found = error_factor(work, find_chip("A100"), StepTime(launch_s, 0.0, 1.0))
-        host, chip = known["hosts"], known["checked"]["factor"]
+        host, chip = known[hosts], known["checked"]["factor"]
         most_s = math.hypot(launch_s * host["slower"], chip)
         least_s = math.hypot(launch_s / host["factor"], 1 / chip)
         whole_s = math.hypot(launch_s, 1)
