@@ -15,7 +15,7 @@ import { BITS, TUNINGS } from "./question.js";
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, sold: number, link: number | null,
- *   throughHost: boolean, family: string, oldHost: boolean, lowPower: boolean}} Chip
+ *   throughHost: number, family: string, oldHost: number, lowPower: number}} Chip
  */
 
 /**
@@ -435,7 +435,7 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const here = { throughHost: false, family: "", oldHost: false, lowPower: false };
+  const here = { throughHost: 0, family: "", oldHost: 0, lowPower: 0 };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity, sold: memory }];
 }

@@ -71,9 +71,9 @@ def _chips() -> list[dict[str, Any]]:
                 "sold": chip.memory_gb,
                 "corrected": int(chip.corrected),
                 "link": links.get(chip.link),
-                "throughHost": chip.link == THROUGH_HOST,
-                "lowPower": chip.watts is not None and chip.watts <= low_power["watts"],
-                "oldHost": chip.old_host,
+                "throughHost": int(chip.link == THROUGH_HOST),
+                "lowPower": int(chip.watts is not None and chip.watts <= low_power["watts"]),
+                "oldHost": int(chip.old_host),
                 "family": chip.family,
             }
         )
