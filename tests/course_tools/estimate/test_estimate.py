@@ -20,7 +20,6 @@ from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
-from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
 from course_tools.estimate.time.step_time import Host, StepTime, cloud_host, fitted, step_time
 from course_tools.estimate.words import span
@@ -331,11 +330,6 @@ def test_machines_beside_different_hosts_are_each_answered_with_their_own(model)
     text = one_line(found.details())
     assert "Host of T4, 2 x A100 80GB: my laptop. Host of A100 80GB: the one at work." in text
     assert "Host of H100 SXM: a typical one of clouds" in text and "measured here" not in text
-
-
-def test_the_host_is_measured_by_launches_of_this_machine():
-    here = measure_host()
-    assert here.step_s == 0 and 1e-7 < here.launch_s < 1e-2 and "measured" in here.source
 
 
 @pytest.mark.parametrize(
