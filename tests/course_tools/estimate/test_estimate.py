@@ -436,6 +436,8 @@ ANSWERS = [
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
+    ([("H100", 2, 9.0)], 1, "None of them meets your hour: the fastest is the H100, .*"),
+    ([("H100", 4, 9.0)], 2, "None of them meets your 2 hours: the fastest is the H100, .*"),
 ]
 
 
@@ -451,11 +453,17 @@ def test_two_currencies_are_not_compared():
     assert "Stay on your own machine" in advice([*rows, free], 48)
 
 
+PAIR = {"a": 1, "b": 1.2}
+
+
 def test_devices_whose_intervals_overlap_are_not_too_close_to_call():
     names = {"A100": 20, "H100": 12, "4090": 40, "T4": 200, "5090": 24, "one": 2000}
     (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in names.items()])
     assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
     assert too_close_to_call([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
+    pairs = {f"{name}{size}": 10**size * more for size in range(4) for name, more in PAIR.items()}
+    (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in pairs.items()])
+    assert said.endswith("overlap: a0 and b0; a1 and b1; and 2 more groups.")
 
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
