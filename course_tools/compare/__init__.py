@@ -4,7 +4,7 @@ from course_utils.lazy_names import lazy_names
 
 _HOMES = {
     "compare_devices": "comparison",
-    "WrongAnswer": "comparison",
+    "WrongAnswer": "agreement",
     "Workload": "workloads",
     "Result": "results",
     "copy_rate": "copy_speed",

@@ -28,7 +28,7 @@ class Copy:
 
     @property
     def rate_gb_per_s(self) -> float:
-        """Bytes that arrive in a second, in units of 10^9."""
+        """Bytes that arrive per second, in units of 10^9."""
         return self.size_bytes / self.median_s / 1e9
 
 

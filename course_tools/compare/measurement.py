@@ -49,7 +49,7 @@ class Measurement:
 
     @property
     def rate(self) -> float:
-        """Items a second."""
+        """Items per second."""
         return self.items / self.median_s
 
     @property

@@ -29,7 +29,7 @@ class Workload:
 
     name: str  #: what a person calls it
     #: makes the work for `build(device=..., size=..., precision=...)`: a function that does it once
-    # and returns its result, tensors or numbers, the same on every device up to rounding
+    #: and returns its result, tensors or numbers, the same on every device up to rounding
     build: Callable[..., Call]
     size_name: str = "size"  #: what the size counts, such as "batch"
     unit: str = "calls"  #: what the rate counts, such as "samples"

@@ -26,7 +26,7 @@ EXCHANGE = re.compile(r"(void )?nccl", re.IGNORECASE)  # kernels of NCCL, and of
 # Kernels that multiply matrices, convolve or attend, by the names that cuBLAS, cuDNN, CUTLASS,
 # rocBLAS ("Cijk"), MIOpen and Triton's templates give them. Others mostly wait for memory.
 ARITHMETIC = re.compile(
-    r"gemm(?!v)|conv(?!er)|cutlass|cudnn_|xmma|winograd|[dw]grad|fprop|nvjet|Cijk|igemm|fft|"
+    r"gemm|conv(?!er)|cutlass|cudnn_|xmma|winograd|[dw]grad|fprop|nvjet|Cijk|igemm|fft|"
     r"attention|attn|flash|fmha|RNN|LSTM|GRU|triton_tem",
     re.IGNORECASE,
 )

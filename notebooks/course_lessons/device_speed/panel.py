@@ -10,7 +10,8 @@ from IPython.display import HTML, DisplayHandle, display
 
 from course_lessons.device_speed.image_step import SUITE
 from course_lessons.progress_bars import display_widget
-from course_tools.compare.comparison import Devices, compare_devices, contestants
+from course_tools.compare.comparison import compare_devices
+from course_tools.compare.contestants import Devices, find_contestants
 from course_tools.compare.results import Result
 from course_tools.compare.workloads import Workload
 
@@ -55,7 +56,7 @@ class SpeedLab:
         self._stopped = False
         self._outputs = DisplayHandle(), DisplayHandle()  # for the picture and the table
         works = [Workload.of(work) for work in workloads]
-        here = dict.fromkeys(one.device for one in contestants(devices))
+        here = dict.fromkeys(one.device for one in find_contestants(devices))
         if not works or not here:
             raise ValueError("a panel needs at least one workload and one device.")
         names = [(f"{device} ({device.name})", device) for device in here]

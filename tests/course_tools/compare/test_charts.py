@@ -95,6 +95,20 @@ def test_a_title_counts_no_point_that_is_not_to_be_trusted_as_won(doubtful, titl
     assert comparison(marked).plot().alt.startswith(f"{title}: ")
 
 
+def test_a_point_that_is_not_to_be_trusted_is_crossed_and_each_line_named_at_its_end(drawn):
+    doubtful = dataclasses.replace(CPU_ROWS[1], warnings=("noise",))
+    one = rows("cpu, 1 thread", "cpu", 500, 600, 700)
+    comparison([CPU_ROWS[0], doubtful, CPU_ROWS[2]], one).plot()
+    lines = drawn[0].get_lines()
+    (crossed,) = [line for line in lines if line.get_marker() == "x" and len(line.get_xdata())]
+    assert crossed.get_xydata().tolist() == [[64, pytest.approx(1000)]]
+    ends = {text.get_text(): text.xy for text in drawn[0].texts if text.get_text()[:3] == "cpu"}
+    assert ends["cpu, 2 threads"] == (256, pytest.approx(1100))
+    assert ends["cpu, 1 thread"] == (256, pytest.approx(700))
+    looks = {(line.get_marker(), line.get_linestyle()) for line in lines if line is not crossed}
+    assert len(looks) >= 2  # one thread is told from all of them without its name
+
+
 def test_a_result_from_elsewhere_is_drawn_and_says_where_it_is_from():
     published = Result(tuple(rows("TPU", "xla", 5000, 6000, 7000)), origin="published")
     shown = comparison(CPU_ROWS).plot([published])
@@ -129,3 +143,15 @@ def test_the_sizes_on_the_axis_never_touch(sizes):
     assert axes.get_xticks()[0] == sizes[-1]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     picture(axes, "The sizes of a comparison on its axis.")  # closes it
+
+
+@pytest.mark.parametrize(("high", "digits"), [(9, "12346"), (90, "125"), (900, "1")])
+def test_as_many_rates_are_marked_as_there_is_room_for(high, digits):
+    axes = lecture_axes("Rates")
+    axes.set_ylim(1, high)
+    log_axes(axes, [99_000, 10**6])
+    axes.set_ylim(1, high)
+    marked = {f"{tick:e}"[0] for tick in axes.get_yticks() if 1 <= tick <= high}
+    assert marked == set(digits)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1M", "99,000"]
+    picture(axes, "The rates of a comparison on its axis.")  # closes it

@@ -4,18 +4,38 @@ from functools import partial
 import pytest
 import torch
 
+from course_tools.compare import copy_speed
 from course_tools.compare.copy_speed import Copy, CopyRate, _copiers, copy_rate
-from course_utils.devices import pick_device
+from course_utils.devices import Device, pick_device
 from course_utils.timing import Stopwatch
 
 
-def test_a_measured_copy_really_copies():
-    for copier in _copiers(pick_device("cpu"), 1000, False).values():
+@pytest.mark.parametrize("device", [pick_device("cpu"), Device("cuda", 0, "a card")], ids=str)
+def test_a_measured_copy_really_copies_in_its_direction(device, monkeypatch):
+    draw, asked, there = torch.randint, [], []
+
+    def randint(*given, pin_memory, **how):
+        asked.append(pin_memory)
+        return draw(*given, **how)
+
+    monkeypatch.setattr(torch, "randint", randint)
+    monkeypatch.setattr(
+        copy_speed, "to_device", lambda host, to: there.append(host.clone()) or there[-1]
+    )
+    found = _copiers(device, 1000, device.kind == "cuda")
+    assert asked == [device.kind == "cuda"]
+    for direction, copier in found.items():
         target, source = copier.func.__self__, copier.args[0]
         expected = source.add_(1)  # so that the two differ before the copy
         assert not torch.equal(target, expected)
         copier()
         assert torch.equal(target, expected)
+        assert direction == "in memory" or (target is there[0]) == (direction == "to the device")
+    assert len(found) == (2 if device.kind == "cuda" else 1)
+
+
+def test_copies_are_measured_from_1_kib_to_64_mib():
+    assert (copy_speed.COPY_SIZES_BYTES[0], copy_speed.COPY_SIZES_BYTES[-1]) == (2**10, 2**26)
 
 
 def test_copy_rate_divides_bytes_by_time(monkeypatch):

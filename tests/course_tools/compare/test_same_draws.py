@@ -10,7 +10,7 @@ def test_what_is_drawn_on_another_device_is_drawn_by_the_cpus_generator():
     torch.manual_seed(0)
     with SameDraws():
         first = torch.rand(3, device="meta")
-        torch.empty(4, device="meta").normal_()
+        torch.empty(4, device="meta").normal_(generator=torch.Generator())  # not of the caller's
     assert first.device.type == "meta"  # which has no generator and no values
     assert torch.equal(torch.rand(2), on_cpu[2])
 

@@ -3,7 +3,14 @@ import torch
 from course_lessons.device_speed.image_step import CNN_STEP, cnn_step
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_tools.compare.workloads import build_seeded, using_tf32
+from course_tools.compare.comparison import compare_devices
+from course_tools.compare.workloads import (
+    ELEMENTWISE,
+    PRODUCT,
+    Workload,
+    build_seeded,
+    using_tf32,
+)
 from course_utils.devices import pick_device
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -74,3 +81,49 @@ def test_building_a_work_leaves_every_generator_of_the_caller_alone(monkeypatch)
     before = torch.get_rng_state()
     build_seeded(CNN_STEP, 4, pick_device("cpu"), "fp32")
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_workloads_compute_what_they_say():
+    left, right = torch.randn(5, 5), torch.randn(5, 5)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        left, right = torch.randn(5, 5), torch.randn(5, 5)
+    assert torch.allclose(
+        build_seeded(PRODUCT, 5, CPU, "fp32")(), (left.double() @ right.double()).float()
+    )
+    assert PRODUCT.items(10) == 2000
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        a, b = torch.randn(6), torch.randn(6)
+    assert torch.allclose(build_seeded(ELEMENTWISE, 6, CPU, "fp32")(), a + 2 * b)
+    halves = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    for work in (PRODUCT, ELEMENTWISE):
+        assert {name: build_seeded(work, 2, CPU, name)().dtype for name in halves} == halves
+
+
+def test_a_function_that_does_the_work_instead_of_returning_it_is_refused():
+    wrong = r"workload 'at_once' returned Tensor, but .* a function without"
+    with pytest.raises(TypeError, match=wrong) as refused:
+        compare_devices(at_once, [4], ["cpu"])
+    example = {"torch": torch}  # the one in the message runs
+    exec(str(refused.value).partition("such as: ")[2], example)
+    assert compare_devices(example["work"], [4], ["cpu"], max_s=0.01).work.workload == "work"
+
+
+def at_once(size, device):
+    return torch.ones(size, device=device)
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda size: torch.ones, r"takes \(size\), but is called as work\(size, device\)"),
+        (lambda device, size: torch.ones, r"takes \(device, size\): swap them"),
+        (Workload("w", lambda size: torch.ones), r"is called as build\(device=\.\.\., size="),
+        (3, "'int' is no workload: pass a function"),
+        (Workload("w", lambda **asked: lambda: {1}), r"'w' answered with set\. Return a tensor"),
+    ],
+)
+def test_work_with_other_parameters_or_answers_is_refused_in_words(work, words):
+    with pytest.raises(TypeError, match=words):
+        compare_devices(work, [1], "cpu", max_s=0.01)

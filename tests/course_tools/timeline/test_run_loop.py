@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -113,6 +113,7 @@ def test_the_seconds_of_a_step_are_those_of_the_clock(
 
     waits = iter([100, 8])  # before the first step, and until the device has done the last
     monkeypatch.setattr(run_loop, "wait_for", lambda device: passes(next(waits)))
+    monkeypatch.setattr(run_loop, "_awake_s", lambda: now[0] / 3)  # a third of the time
     facts = LoaderFacts(workers=workers, persistent=persistent)
     batches, device = run_loop._Batches(Epoch()), Device(kind, 0, "a device")
     step, clock = (lambda batch: passes(3)), (lambda: now[0])
@@ -121,7 +122,24 @@ def test_the_seconds_of_a_step_are_those_of_the_clock(
     assert (seen.fetch_s, seen.loader.restart_s) == (fetch_s, restart_s)
     # on a CPU the least disturbed step, elsewhere the mean with what was still queued
     assert seen.step_s == fetch_s + 3 + (0 if kind == "cpu" else 8 / 8)
-    assert asleep_s == pytest.approx(3, abs=0.1) and next(waits, None) is None
+    assert asleep_s == pytest.approx(2) and next(waits, None) is None
+
+
+def test_the_batches_of_each_epoch_are_counted_and_the_last_loader_is_let_go():
+    ended = []
+
+    class Epoch:
+        def __iter__(self):
+            try:
+                yield from range(3)
+            finally:
+                ended.append(True)
+
+    batches = run_loop._Batches(Epoch())
+    assert [next(batches) for _ in range(8)] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert (batches.epochs, batches.per_epoch, len(ended)) == (3, 3, 2)
+    batches.close()
+    assert len(ended) == 3
 
 
 @pytest.mark.parametrize(("max_s", "timed"), [(0, run_loop.WARM_UP), (6.5, 7), (99, 8)])
@@ -282,8 +300,25 @@ def test_the_start_method_of_processes_is_left_to_the_program():
 def test_the_start_method_is_that_of_the_loader_or_the_default_of_the_system():
     spawned = DataLoader(SlowImages(), num_workers=1, multiprocessing_context="spawn")
     assert facts_of(spawned).spawned
+    # asked so that the program can still choose one
+    unsettled = SimpleNamespace(get_start_method=lambda allow_none: None if allow_none else "spawn")
     default = multiprocessing.get_all_start_methods()[0]
+    assert run_loop._start_method(SimpleNamespace(multiprocessing_context=unsettled)) == default
     assert facts_of(DataLoader(SlowImages())).spawned == (default != "fork")
+
+
+def test_a_dataset_that_fetches_a_batch_at_once_needs_no_advice_on_single_samples():
+    class Whole(SlowImages):
+        def __getitems__(self, numbers):
+            return [torch.ones(10) for _ in numbers]
+
+    assert (
+        facts_of(DataLoader(Whole(), 4)).batch,
+        facts_of(DataLoader(SlowImages(), 4)).batch,
+    ) == (
+        0,
+        4,
+    )
 
 
 def test_a_sampler_of_ones_own_stays_in_the_advice():

@@ -133,6 +133,43 @@ GPU = [
 MAIN = {7: "MainThread"}
 
 
+def test_the_main_thread_stands_first_and_a_thread_that_only_names_its_work_has_it():
+    events = [
+        event("aten::mm", 90, 10, tid=9),
+        event("aten::mm", 100, 10),
+        event("no wait", 110, 5),
+        event("on the device", 120, 5, tid=8, category="user_annotation"),
+    ]
+    lanes = module.lanes_of(events, {7: "MainThread", 8: "device_0", 9: "backward"})
+    assert [(lane.name, lane.kind) for lane in lanes] == [
+        ("host", "host"),
+        ("backward", "host"),
+        ("device", "device"),
+    ]
+    host, _, device = lanes
+    assert host.waits == () and len(host.work) == 2
+    assert shown(device.work) == [("on the device", 30, 35)] and device.named == ()
+
+
+def test_only_the_marked_steps_of_a_trace_are_shown():
+    events = [
+        event("aten::add", 50, 10),
+        event("aten::add", 50, 10, tid=8),
+        event("ProfilerStep#0", 100, 50, category="user_annotation"),
+        event("aten::mm", 110, 10),
+        event("wait", 120, 20, tid=8, category="user_annotation"),
+        event("ProfilerStep#1", 150, 50, category="user_annotation"),
+        event("gemm", 190, 40, tid=20, category="kernel", pid=0),
+    ]
+    found = Timeline.of_trace({"traceEvents": events})
+    assert [shown(lane.work) for lane in found.lanes] == [
+        [("aten::mm", 10, 20)],
+        [],
+        [("gemm", 90, 100)],
+    ]
+    assert shown(found.lanes[1].waits) == [("wait", 20, 40)]
+
+
 def test_host_copies_and_streams_have_a_lane_each():
     assert [(lane.name, lane.kind) for lane in lanes_of(GPU, MAIN)] == [
         ("host", "host"),

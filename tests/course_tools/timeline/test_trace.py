@@ -53,6 +53,10 @@ def event(name, category, **changes):
         ("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", "copies"),
         ("Memcpy DtoD (Device -> Device)", "gpu_memcpy", "memory"),
         ("Memset (Device)", "gpu_memset", "memory"),
+        # as cuDNN, Inductor and RCCL name theirs
+        ("void cudnn::ops::convertTensor_kernel<float, __half>", "kernel", "memory"),
+        ("triton_red_fused__native_batch_norm_legit_convolution_3", "kernel", "memory"),
+        ("void ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "kernel", "exchange"),
         ("aten::mm", "cpu_op", None),
         ("gemm", "gpu_user_annotation", None),
     ],
@@ -62,12 +66,15 @@ def test_each_event_has_one_kind_of_work(name, category, kind):
 
 
 def test_the_thread_of_the_steps_is_the_main_one_and_autograds_is_named():
-    steps = event("ProfilerStep#5", "user_annotation")
+    steps, earlier = (
+        event("ProfilerStep#5", "user_annotation"),
+        event("ProfilerStep#4", "user_annotation", ts=-9),
+    )
     events = [event("aten::mm", "cpu_op"), event("NllLossBackward0", "cpu_op", tid=8), steps]
     events += [event("aten::add", "cpu_op", tid=tid) for tid in (8, 9)]
     events += [event("autograd::engine::evaluate_function: X", "cpu_op", tid=6)]
     events += [event("ProfilerStep#5", "gpu_user_annotation", tid=20)]
-    assert steps_of(events) == [steps]
+    assert steps_of(events) == [steps] and steps_of([*events, earlier]) == [earlier, steps]
     names = {6: "backward", 7: "MainThread", 8: "backward", 9: "thread 9"}
     assert threads_of(events) == names
 
@@ -109,6 +116,7 @@ def test_a_file_that_is_no_trace_is_refused_in_a_sentence(tmp_path, content, wor
         (event("gemm", "kernel", ts="soon"), "its 'ts' is 'soon' and no time"),
         (event("gemm", "kernel", ts=float("nan")), "its 'ts' is 'nan' and no time"),
         (event("gemm", "kernel", ts=10**400), "its 'ts' is '1000"),
+        (event("gemm", "kernel", ts=-1e300), "its 'ts' is '-1e"),
         (event("gemm", "kernel", dur=-1), "it ends before it begins"),
         (event("gemm", ["kernel"]), "its cat, pid or tid is"),
         (event("gemm", "kernel", tid={}), "its cat, pid or tid is"),
