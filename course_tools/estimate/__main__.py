@@ -45,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     answer, as_json, details = asked.pop("answer"), asked.pop("as_json"), asked.pop("details")
     asked["prices"] = dict(itertools.chain.from_iterable(asked["prices"]))
     asked = {name: value for name, value in asked.items() if value is not None}
+    if "devices" in asked:  # "T4,L4" too
+        asked["devices"] = [name for part in asked["devices"] for name in part.split(",") if name]
     try:
         found = answer(**asked)
     except (ValueError, CannotBuild) as error:
@@ -133,6 +135,8 @@ def _network(
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *input, dtype=kind, device="meta")
     built = build(model)
+    if tokens and isinstance(built, str):
+        raise CannotBuild(f"{built} is a network for images, so tokens= is not for it.")
     try:
         return estimate(built, sample, prices=prices or None, **asked)
     except (RuntimeError, TypeError) as error:
@@ -179,10 +183,16 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive integer")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive integer, such as 5000")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a number without a unit") from None
 
 
 def _prices(text: str) -> tuple[tuple[str, float], ...]:
@@ -199,7 +209,7 @@ def _add_common(add: Callable[..., Any]) -> None:
     several = f"names of chips ({', '.join(DEVICES)})"
     add("--devices", nargs="+", metavar="CHIP", help=several)
     deadline = "hours until it must be done"
-    add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
+    add("--deadline", dest="deadline_hours", type=_number, metavar="H", help=deadline)
     price = "your price of an hour, such as T4=0.35"
     add("--price", dest="prices", nargs="+", default=[], type=_prices, metavar="CHIP=X", help=price)
     more = "also steps, memory, what was compared, and the sources of the prices"
@@ -216,7 +226,12 @@ def _add_network(add: Callable[..., Any]) -> None:
     add("--batch", type=_positive, default=64, metavar="N", help=batch)
     add("--precision", default="amp", help="amp, default, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
-    add("--optimizer", default="adam", help="sgd, momentum, adam, adamw or adam8bit (adam)")
+    add(
+        "--optimizer",
+        default="adam",
+        type=str.lower,
+        help="sgd, momentum, adam, adamw or adam8bit (adam)",
+    )
     add("--compiled", action="store_true", help="with torch.compile")
     add("--samples", type=_positive, default=50_000, metavar="N", help="in one epoch (50000)")
     add("--epochs", type=_positive, default=1, metavar="N", help="passes through the data (1)")
@@ -226,7 +241,7 @@ def _add_network(add: Callable[..., Any]) -> None:
     shards = "devices that share the weights, as FSDP does (1)"
     add("--shards", type=_positive, default=1, metavar="N", help=shards)
     own = "seconds of one such step, measured on this machine"
-    add("--this-machine", type=float, metavar="S", help=own)
+    add("--this-machine", type=_number, metavar="S", help=own)
     add.__self__.set_defaults(answer=_network)  # type: ignore[attr-defined]
 
 

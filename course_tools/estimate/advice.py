@@ -65,8 +65,8 @@ def choose(
     if quick and not own:
         return Choice(_fastest(quick), "minutes")
     in_time = [row for row in able if row.hours_interval[1] <= limit]
-    perhaps = [row for row in able if row.hours_interval[0] <= limit < row.hours_interval[1]]
     if not in_time:
+        perhaps = [row for row in able if row.hours_interval[0] <= limit]
         return Choice(_fastest(perhaps or able), "perhaps" if perhaps else "late")
     priced = [row for row in in_one_currency(able) if row.hours_interval[0] <= limit]
     priced.sort(key=lambda row: row.cost or 0.0)

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 
 LARGEST = 1e30  # no amount that anybody means is larger
@@ -52,15 +52,42 @@ def nearest(name: str, known: Mapping[str, str]) -> str:
         family = [each for each in plain if words[each].startswith(word)]
     found = difflib.get_close_matches(typed, family, n=9, cutoff=0.0)
     found = found or difflib.get_close_matches(typed, plain, n=9, cutoff=0.8)
+    found = sorted(found, key=lambda each: not each.startswith(typed))
     few = list(dict.fromkeys(plain[each] for each in found))[:3]
     return f": the nearest {'is' if len(few) == 1 else 'are'} {', '.join(few)}" if few else ""
 
 
+def spelled(
+    what: str, typed: str, known: Iterable[str], also: Mapping[str, str] | None = None
+) -> str:
+    """Return the known name that is meant, whatever its capitals and marks.
+
+    Args:
+        what: kind of name, for the error.
+        typed: as it was typed.
+        known: the names.
+        also: what else people call them, in plain letters.
+
+    Raises:
+        ValueError: none is meant; the known names are listed.
+    """
+    names = {plain_name(each): each for each in known}
+    plain = plain_name(str(typed))
+    if plain not in names and plain not in (also or {}):
+        raise ValueError(f"unknown {what} {typed!r}. Pass one of {', '.join(names.values())}.")
+    return names.get(plain) or (also or {})[plain]
+
+
 def _first_word(name: str) -> str:
     """Return the letters with which a name begins, without its owner."""
-    return re.split(r"[\W\d_]", name.rpartition("/")[2].casefold())[0]
+    return re.split(r"[\W\d_]", _without_owner(name).casefold())[0]
 
 
 def plain_name(name: str) -> str:
     """Return the letters and digits of a name, without its owner."""
-    return re.sub(r"[\W_]", "", name.rpartition("/")[2].casefold())
+    return re.sub(r"[\W_]", "", _without_owner(name).casefold())
+
+
+def _without_owner(name: str) -> str:
+    # the 16 of "vit-b/16" is no name
+    return re.sub(r".*/(?=.*[A-Za-z])", "", name)

@@ -15,6 +15,9 @@ CHIPS_FILE = Path(__file__).parent / "chips.json"
 
 DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
+# what stands around the name of a chip
+AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
 
 
 @dataclass(frozen=True)
@@ -199,13 +202,23 @@ def _by_plain_name(among: Callable[[], Sequence[Named]]) -> dict[str, Named]:
 def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_list: str) -> Named:
     if not isinstance(name, str):
         raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
-    known = _by_plain_name(among)
-    if _plain(name) in known:
-        return known[_plain(name)]
+    known, plain = _by_plain_name(among), _plain(name)
+    if plain in known:
+        return known[plain]
+    with_memory = re.fullmatch(r"(.*)\W(\d+) ?gb", name.casefold())
+    bare = known.get(_plain(with_memory[1])) if with_memory else None
+    if bare and with_memory and getattr(bare, "memory_gb", None) == int(with_memory[2]):
+        return bare
+    if plain in KINDS:
+        raise ValueError(
+            f"{name!r} is a kind of device. Name a {what}, such as 'T4', 'Apple M2' or 'TPU v5e'; "
+            f"a CPU is not estimated, but a step that you measured on it is a row (this_machine=)."
+        )
     near = nearest(_plain(name), {label: item.name for label, item in known.items()})
     raise ValueError(f"unknown {what} {name!r}{near}. {how_to_list}.")
 
 
 def _plain(name: str) -> str:
     # Drivers write the vendor and the series before the name: "NVIDIA GeForce RTX 4090".
-    return re.sub(r"nvidia|geforce|tesla|amd|instinct|[^a-z0-9]", "", name.casefold())
+    name = re.sub(r"laptop gpu|mobile", "laptop", name.casefold())
+    return re.sub(f"{AROUND}|[^a-z0-9]", "", name)

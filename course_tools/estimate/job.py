@@ -3,8 +3,10 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from course_tools.estimate.checks import check_deadline, check_positive
+from course_tools.estimate.checks import check_deadline, check_positive, spelled
 from course_tools.estimate.chips import PRECISIONS
+
+CALLED = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,8 @@ class Job:
 
     def __post_init__(self) -> None:
         known = ("amp", "default", *PRECISIONS)
-        if self.precision not in known:
-            raise ValueError(
-                f"unknown precision {self.precision!r}. Pass one of {', '.join(known)}."
-            )
+        precision = spelled("precision", self.precision, known, CALLED)
+        object.__setattr__(self, "precision", precision)
         for name in ("samples", "epochs", "shards", "batch"):
             if name != "batch" or self.batch is not None:
                 object.__setattr__(self, name, check_positive(name, getattr(self, name)))

@@ -21,6 +21,7 @@ from course_tools.estimate.memory.memory_model import MemoryLine, framework_byte
 
 COUNTED = Path(__file__).parent / "counted_networks.csv.gz"
 MEMORY = Path(__file__).parent / "counted_memory.csv.gz"
+ADAM = ("adam", "adamw")  # which take the same time and memory
 # after the name of a network whose parallel branches were merged into one convolution each
 MERGED = ", merged"
 
@@ -168,7 +169,7 @@ def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, Coun
             ("with a loss=", job.loss is not None),
             ("with channels_last=", bool(job.channels_last)),
             ("with a batch_dim=", bool(job.batch_dim)),
-            (f"with {job.optimizer}, but with adam", job.training and job.optimizer != "adam"),
+            (f"with {job.optimizer}, but with adam", job.training and job.optimizer not in ADAM),
         )
         if otherwise
     ]

@@ -9,7 +9,9 @@ from course_tools.estimate.chips import Chip, Link, find_chip, find_link
 from course_tools.estimate.time.step_time import Host
 
 HERE = "this machine"
-SEVERAL = re.compile(r"\s*(\d+)\s*x\s+(\S.*)")
+# "2 x T4", "2xT4", "8*A100"; and behind the name, "T4 x2"
+SEVERAL = re.compile(r"\s*(?P<count>\d+)\s*[x*]\s*(?P<chip>\S.*)")
+BEHIND = re.compile(r"\s*(?P<chip>\S.*[\s\d])x\s*(?P<count>\d{1,2})\s*")
 
 
 @dataclass(frozen=True, init=False)
@@ -98,9 +100,11 @@ def machines(
     found: list[Machine] = []
     for device in devices:
         if not isinstance(device, Machine):
-            several = SEVERAL.fullmatch(device) if isinstance(device, str) else None
-            how_many, chip = (int(several[1]), several[2]) if several else (count, device)
-            device = Machine(chip, how_many, link, host)
+            several = None
+            if isinstance(device, str):
+                several = SEVERAL.fullmatch(device) or BEHIND.fullmatch(device)
+            how_many = int(several["count"]) if several else count
+            device = Machine(several["chip"] if several else device, how_many, link, host)
         if device in found:
             continue
         for known in found:

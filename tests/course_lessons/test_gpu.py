@@ -17,9 +17,15 @@ from course_utils.timing import Timing
 def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():
     model = nn.Linear(3, 2)
     before = model.weight.clone()
-    loader = [(torch.ones(4, 3), torch.zeros(4, dtype=torch.long))]
-    found = time_step(model, loader, nn.functional.cross_entropy, max_s=0.05)
-    assert found.seconds["CPU, 32 bits"] > 0
+    loader = [(torch.ones(size, 3), torch.zeros(size, dtype=torch.long)) for size in (4, 5)]
+    seen = set()
+
+    def loss(outputs, targets):
+        seen.add(len(targets))
+        return nn.functional.cross_entropy(outputs, targets)
+
+    found = time_step(model, loader, loss, max_s=0.05)
+    assert found.seconds["CPU, 32 bits"] > 0 and seen == {4}  # the first batch
     assert torch.equal(model.weight, before)
 
 

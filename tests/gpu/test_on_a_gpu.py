@@ -13,7 +13,7 @@ import pytest
 import torch
 from course_lessons.device_speed.image_step import cnn_step
 from course_lessons.scripts import FOLDER
-from test_rehearse import PASSED, REFUSED
+from gpu_programs import PASSED, REFUSED
 
 from course_tools.compare.copy_speed import _copiers, copy_rate
 from course_tools.compare.workloads import using_tf32

@@ -15,7 +15,7 @@ import { BITS, TUNINGS } from "./question.js";
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, sold: number, link: number | null,
- *   throughHost: boolean, family: string, oldHost: boolean, lowPower: boolean}} Chip
+ *   throughHost: number, family: string, oldHost: number, lowPower: number}} Chip
  */
 
 /**
@@ -77,7 +77,10 @@ export const RUNTIMES = DATA.runtimes;
 const NOTHING = /** @type {[number, number, number]} */ ([0, 0, 0]);
 
 /** @type {Map<string, Chip>} */
-export const CHIPS = new Map(DATA.chips.map((/** @type {Chip} */ chip) => [chip.name, chip]));
+export const CHIPS = new Map(DATA.chips.map((/** @type {Chip & {corrected: number}} */ chip) => {
+  const capacity = chip.sold * 2 ** 30 * (1 - chip.corrected / 16); // see memory_model.py
+  return [chip.name, { ...chip, capacity }];
+}));
 /** @type {Map<string, Model>} */
 export const MODELS = new Map(Object.entries(DATA.models));
 /** Numbers that page_data.py wrote as text. @param {string} text */
@@ -432,7 +435,7 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const here = { throughHost: false, family: "", oldHost: false, lowPower: false };
+  const here = { throughHost: 0, family: "", oldHost: 0, lowPower: 0 };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity, sold: memory }];
 }

@@ -10,13 +10,14 @@ from course_tools.estimate.known_networks import MERGED, counted_memory, network
 from course_tools.estimate.language.finetuning import finetuning_numbers as finetuning
 from course_tools.estimate.language.language_model import FEED_FORWARD, language_models
 from course_tools.estimate.language.serving import serving_numbers
-from course_tools.estimate.memory.memory_model import capacity_bytes, memory_numbers
+from course_tools.estimate.memory.memory_model import memory_numbers
 from course_tools.estimate.prices import PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.step_time import fitted, numbers
 
 RANK = 16  # of LoRA's matrices
 OTHERS = Path(__file__).parent / "other_networks.json"  # of benchmarks/count_other_networks.py
+UNASKED = ("compiled", "own host")  # which the page does not ask about
 ENCODERS = {"tuning": "full", "batch": 16}  # the usual job: small models are trained whole
 
 
@@ -26,7 +27,7 @@ def page_data() -> dict[str, Any]:
     return {
         "numbers": numbers(),
         "share": fitted()["share"],
-        "factors": fitted()["factors"],
+        "factors": {name: one for name, one in fitted()["factors"].items() if name not in UNASKED},
         "evidence": [one for one in fitted()["evidence"] if not one["compiled"]],
         "memory": memory_numbers()["numbers"],
         "finetuning": {
@@ -67,12 +68,12 @@ def _chips() -> list[dict[str, Any]]:
                 "peaks": dict(chip.peaks),
                 "achieved": dict(chip.achieved_share),
                 "bandwidth": chip.bandwidth_gb_per_s,
-                "capacity": capacity_bytes(chip),
                 "sold": chip.memory_gb,
+                "corrected": int(chip.corrected),
                 "link": links.get(chip.link),
-                "throughHost": chip.link == THROUGH_HOST,
-                "lowPower": chip.watts is not None and chip.watts <= low_power["watts"],
-                "oldHost": chip.old_host,
+                "throughHost": int(chip.link == THROUGH_HOST),
+                "lowPower": int(chip.watts is not None and chip.watts <= low_power["watts"]),
+                "oldHost": int(chip.old_host),
                 "family": chip.family,
             }
         )

@@ -46,7 +46,7 @@ from typing import Any
 
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers, answer_all
-from course_tools.estimate.checks import check_positive
+from course_tools.estimate.checks import check_positive, spelled
 from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.demand import StepOnMachine
@@ -330,8 +330,8 @@ def estimate_finetuning(
     shape = find_language_model(model)
     if length is None:
         length = min(LENGTH, shape.context or LENGTH)
-    look_up("optimizer", optimizer, finetuning_numbers()["optimizers"])
-    look_up("method", method, dict.fromkeys(("full", "lora", "4-bit")))
+    optimizer = spelled("optimizer", optimizer, finetuning_numbers()["optimizers"])
+    method = spelled("method", method, ("full", "lora", "4-bit"), {"qlora": "4-bit"})
     chosen = [targets] if isinstance(targets, str) else targets
     if chosen is not None and not chosen:
         raise ValueError(

@@ -47,8 +47,8 @@ CONTEXT = (
 )
 LARGEST = 10**7  # no figure of a shape is larger
 # what stands after a model's name without changing its shape
-ENDINGS = "instruct|chat|hf|it|base|uncased|cased|pt|gguf|gptq|awq|bnb|4bit|8bit|v0|preview"
-ENDINGS += "|thinking|4k|8k|128k|fp16|bf16"
+ENDINGS = "instruct|chat|hf|it|base|uncased|cased|pt|gguf|gptq|awq|bnb|4bit|8bit|v[01]|preview"
+ENDINGS += "|beta|thinking|4k|8k|128k|fp16|bf16"
 FEED_FORWARD = ("gate", "up", "down")
 Found = TypeVar("Found")
 
@@ -207,12 +207,18 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", words)
 
 
-# models whose shapes are the same; the first generation of Llama has the weights of the second
+# models whose shapes are the same, but for a few words; Llama's first generation is as its second
 ALIKE = {"llama38b": "llama318b", "llama3170b": "llama3370b", "llama370b": "llama3370b"}
 ALIKE |= {"llama7b": "llama27b", "llama13b": "llama213b", "gpt2small": "gpt2"}
 ALIKE |= {"deepseekr1distillllama8b": "llama318b", "deepseekr1distillllama70b": "llama3370b"}
-ALIKE |= {f"deepseekr1distillqwen{size}": f"qwen25{size}" for size in ("7b", "14b", "32b")}
-ALIKE |= {"phi35mini": "phi3mini"}
+ALIKE |= {"deepseekr170b": "llama3370b"}
+DISTILLED, TUNED = ("deepseekr1distillqwen", "deepseekr1"), ("codellama", "vicuna")
+for size in ("7b", "14b", "32b"):
+    ALIKE |= {f"{distilled}{size}": f"qwen25{size}" for distilled in DISTILLED}
+ALIKE |= {f"qwen2{size}": f"qwen25{size}" for size in ("05b", "15b", "7b", "72b")}
+ALIKE |= {f"{tuned}{size}": f"llama2{size}" for tuned in TUNED for size in ("7b", "13b")}
+ALIKE |= {"phi35mini": "phi3mini", "qwen330b": "qwen330ba3b", "mistralnemo": "mistralnemo12b"}
+ALIKE |= {"zephyr7b": "mistral7b", "mistralsmall": "mistralsmall24b", "gptoss": "gptoss20b"}
 
 
 def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -> LanguageModel:

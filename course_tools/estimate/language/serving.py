@@ -40,7 +40,7 @@ from typing import Any
 
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers, answer_all
-from course_tools.estimate.checks import check_positive
+from course_tools.estimate.checks import check_positive, spelled
 from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.demand import StepOnMachine
 from course_tools.estimate.language.language_model import (
@@ -58,6 +58,7 @@ from course_utils.units import format_bytes, format_seconds
 
 SERVING_FILE = Path(__file__).parent / "serving.json"
 BITS = (16, 8, 4)
+GGUF = ("ollama", "lmstudio", "gguf", "koboldcpp")  # llama.cpp is inside
 # bytes per second that a computer reads from its own memory: two channels of DDR5, assumed
 COMPUTER_RATE = 60e9
 
@@ -301,7 +302,8 @@ def estimate_serving(
         devices: as for `estimate`, one card each.
         requests: of the whole job, whose hours and cost are answered.
         bits: of a weight: 16, 8 or 4.
-        runtime: "vLLM", "llama.cpp" or "Transformers"; each has its own format of 8 and 4 bits.
+        runtime: "vLLM", "llama.cpp" (or "Ollama", which has it inside) or "Transformers"; each has
+            its own format of 8 and 4 bits.
         batch: requests that are answered at once.
         prompt: tokens of a request.
         generated: tokens of an answer.
@@ -322,7 +324,9 @@ def estimate_serving(
             f"{name} is an encoder: it reads texts and writes no answers. For its forward pass, "
             f"pass a model to `estimate` with training=False."
         )
-    program = look_up("runtime", runtime, serving_numbers()["runtimes"])
+    runtimes = serving_numbers()["runtimes"]
+    runtime = spelled("runtime", runtime, runtimes, dict.fromkeys(GGUF, "llama.cpp"))
+    program = runtimes[runtime]
     look_up("number of bits", str(bits), program["bytes"])
     counts = {"batch": batch, "prompt": prompt, "generated": generated}
     counts = {each: check_positive(each, value) for each, value in counts.items()}

@@ -10,7 +10,7 @@ import torch
 from course_tools.compare import paired_timing
 from course_tools.compare.paired_timing import TimedCall, ratio_of_rounds, time_together
 from course_utils.devices import Device
-from course_utils.timing import Stopwatch
+from course_utils.timing import Reading, Stopwatch
 
 CPU = Device("cpu", 0, "a cpu")
 
@@ -203,3 +203,21 @@ def test_calls_of_about_the_same_time_have_blocks_of_the_same_number(times, shar
     watches["b"] = SimpleNamespace(call_s=times * 1e-5, calls=6)
     paired_timing._share_block_size(watches)
     assert watches["b"].calls == (20 if shared else 6) and watches["a"].calls == 20
+
+
+@pytest.mark.parametrize(("other", "narrow"), [(1.0099, True), (1.0102, False)])
+def test_a_ratio_is_known_when_it_lies_within_half_a_per_cent_to_either_side(other, narrow):
+    plain = [Reading(1.0)] * 40
+    mixed = [Reading(1.0), Reading(other)] * 20
+    assert paired_timing._is_narrow({"a": mixed, "b": plain}) == narrow
+
+
+def test_ratios_that_are_never_known_end_after_800_rounds():
+    seconds = {"a": itertools.cycle([1.0]), "b": itertools.cycle([1.0, 1.1, 1.1, 1.0])}
+    watches = {}
+    for name, each in seconds.items():
+        watches[name] = SimpleNamespace(calls=1, lead_in=lambda: None)
+        watches[name].read = lambda each=each: Reading(next(each))
+    calls = {name: TimedCall(print, CPU) for name in watches}
+    found = paired_timing._read_alternately(calls, watches, 1e9)
+    assert [len(readings) for readings in found.values()] == [800, 800]

@@ -236,6 +236,15 @@ def test_padding_may_be_masked_without_training():
     assert count_work(encoder, inputs, training=False).flops == plain.flops > 0
 
 
+def test_the_padding_of_what_is_looked_up_is_as_long_as_that_and_not_as_the_question():
+    layer, asked, known = nn.MultiheadAttention(16, 2, batch_first=True), 5, 7
+    inputs = {"query": torch.empty(2, asked, 16), "need_weights": False}
+    inputs |= dict.fromkeys(("key", "value"), torch.empty(2, known, 16))
+    plain = count_work(layer, inputs, training=False)
+    inputs["key_padding_mask"] = torch.zeros(2, known, dtype=torch.bool)
+    assert count_work(layer, inputs, training=False).flops == plain.flops > 0
+
+
 @pytest.mark.parametrize("training", [False, True])
 def test_a_transformer_may_find_out_by_itself_whether_its_mask_is_causal(training):
     model, x = nn.Transformer(16, 2, 1, 1, 32, batch_first=True), torch.empty(4, 6, 16)

@@ -20,10 +20,10 @@ from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.prices import Price
 from course_tools.estimate.time.error_factor import ErrorFactor
-from course_tools.estimate.time.host import measure_host
 from course_tools.estimate.time.parallel import exchange_s, scaling
 from course_tools.estimate.time.step_time import Host, StepTime, cloud_host, fitted, step_time
 from course_tools.estimate.words import span
+from course_utils.timing import Timing
 
 X = torch.empty(1, 16)
 
@@ -164,6 +164,23 @@ def test_a_thousand_samples_have_a_price():
     assert cheap.long_cells()[4] == "< $0.0001"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
     assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
+    for usd, text in ((0.056, "$0.06"), (0.0096, "$0.0096")):  # in cents where that is two digits
+        priced = replace(row, step_s=3.6 * row.batch, price=replace(row.price, per_hour=usd))
+        assert priced.long_cells()[4] == text
+    two = replace(row, machine=Machine("T4", 2), price=replace(row.price, per_hour=10_000.0))
+    assert two.long_cells()[4] == f"${2 * dear.cost / 2:.2f}"
+
+
+def test_a_job_has_the_same_operations_on_one_device_as_on_two(model):
+    one, two = estimate(model, X, batch=8, samples=800, epochs=3, devices=["T4", "2 x T4"]).rows
+    assert one.flops == two.flops == pytest.approx(300 * count_work(model, X, batch=8).flops)
+
+
+def test_a_measured_job_may_take_as_long_as_the_slow_end_of_the_median_says(model):
+    timing = Timing("cpu", 1, 0.5, tuple(1 + 0.01 * each for each in range(21)), 1)
+    row = estimate(model, X, devices=[], this_machine=timing, samples=100).rows[0]
+    assert row.step_s == pytest.approx(1.1) and row.hours_interval[1] > row.hours
+    assert row.step_interval_s[1] == pytest.approx(timing.interval_s[1])
 
 
 def test_a_card_of_a_family_that_was_compared_is_near_and_another_is_not():
@@ -333,11 +350,6 @@ def test_machines_beside_different_hosts_are_each_answered_with_their_own(model)
     assert "Host of H100 SXM: a typical one of clouds" in text and "measured here" not in text
 
 
-def test_the_host_is_measured_by_launches_of_this_machine():
-    here = measure_host()
-    assert here.step_s == 0 and 1e-7 < here.launch_s < 1e-2 and "measured" in here.source
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
@@ -442,12 +454,20 @@ ANSWERS = [
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
+    ([("H100", 2, 9.0)], 1, "None of them meets your hour: the fastest is the H100, .*"),
+    ([("H100", 4, 9.0)], 2, "None of them meets your 2 hours: the fastest is the H100, .*"),
 ]
 
 
 @pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)
 def test_the_answer_names_what_is_in_time_then_what_costs_least(rows, deadline, words):
     assert re.fullmatch(words, advice([row_of(*row) for row in rows], deadline))
+
+
+def test_devices_without_a_price_are_named_only_where_others_have_one(model):
+    for prices, said in ((None, False), ({"T4": 1}, True), ({"T4": 1, "A100": 2}, False)):
+        notes = estimate(model, X, devices=["T4", "A100"], prices=prices, currency="EUR").notes()
+        assert any("for want of a price: A100 80GB." in note for note in notes) == said
 
 
 def test_two_currencies_are_not_compared():
@@ -457,11 +477,17 @@ def test_two_currencies_are_not_compared():
     assert "Stay on your own machine" in advice([*rows, free], 48)
 
 
+PAIR = {"a": 1, "b": 1.2}
+
+
 def test_devices_whose_intervals_overlap_are_not_too_close_to_call():
     names = {"A100": 20, "H100": 12, "4090": 40, "T4": 200, "5090": 24, "one": 2000}
     (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in names.items()])
     assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
     assert too_close_to_call([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
+    pairs = {f"{name}{size}": 10**size * more for size in range(4) for name, more in PAIR.items()}
+    (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in pairs.items()])
+    assert said.endswith("overlap: a0 and b0; a1 and b1; and 2 more groups.")
 
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
@@ -502,8 +528,9 @@ def test_each_row_says_whether_it_fits():
 
 def test_a_deadline_counts_the_far_end_of_the_interval(answer):
     slow = answer["T4"]
-    assert answer.cheapest(deadline_hours=slow.hours) != slow
-    assert answer.cheapest(deadline_hours=1e-9) is None
+    alone = replace(answer, rows=(slow,))
+    for hours, found in ((slow.hours, None), (slow.hours_interval[1], slow), (1e-9, None)):
+        assert alone.cheapest(deadline_hours=hours) == found
 
 
 def test_the_result_is_a_table_json_and_safe_html(answer):
@@ -627,7 +654,7 @@ TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says
     "A100 PCIe 80GB": ["A100 PCIe"],
     "H100 SXM": ["H100 80GB", "NVIDIA H100 80GB HBM3"],
     "MI300X": ["mi300", "AMD Instinct MI300X"],
-    "T4": ["Tesla T4", "Colab"],
+    "T4": ["Colab", "Colab T4", "Tesla T4", "NVIDIA T4 16GB"],
     "L4": ["NVIDIA L4"],
     "RTX PRO 6000": ["PRO 6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"],
     "RTX PRO 6000 Server": ["G4", "NVIDIA RTX PRO 6000 Blackwell Server Edition"],  # Colab's is G4
@@ -635,9 +662,15 @@ TYPED = {  # what people type, and what torch.cuda.get_device_name() or XLA says
     "TPU v5e": ["v5e", "TPU v5 lite"],
     "RTX A5000": ["A5000"],
     "RTX A4000": ["A4000"],
-    "Apple M2 Pro": ["M2 Pro"],
+    "Apple M2 Pro": ["M2 Pro", "MacBook Pro M2 Pro"],
     "Apple M4": ["M4"],
-    "RTX 5080": ["5080"],
+    "RTX 5080": ["5080", "GeForce RTX 5080 16GB"],
+    "RTX 3060": ["NVIDIA GeForce RTX 3060", "rtx 3060 12gb"],
+    "RTX 3060 Laptop": ["NVIDIA GeForce RTX 3060 Laptop GPU", "RTX 3060 Mobile"],
+    "RTX 3050 6GB Laptop": ["NVIDIA GeForce RTX 3050 6GB Laptop GPU"],
+    "RTX 2000 Ada": ["NVIDIA RTX 2000 Ada Generation"],
+    "Quadro RTX 6000": ["NVIDIA Quadro RTX 6000", "RTX 6000"],
+    "GTX 1650": ["NVIDIA GeForce GTX 1650"],
 }
 SAME = "RTX 3090, RTX 2080 Ti, RTX 4070, RTX 5060, RTX 6000 Ada, GH200, B300, RTX 3060 Ti, L40, A30"
 SAME += ", RTX 4060 Ti, RTX 4070 Ti, RTX 5070 Ti, RTX 3080 Ti, GTX 1080 Ti, DGX Spark"
@@ -683,7 +716,9 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"devices": []}, "devices is empty"),
         ({"devices": "T4"}, r"\['T4'\]"),
         ({"devices": [4]}, "by its name"),
-        ({"devices": ["cpu"]}, r"'cpu'.*--help` lists all. For a card of your own pass Chip\("),
+        ({"devices": ["Lab"]}, r"'Lab'.*--help` lists all. For a card of your own pass Chip\("),
+        ({"devices": ["cpu"]}, "'cpu' is a kind of device.*this_machine="),
+        ({"devices": ["RTX 3060 8GB"]}, "unknown chip 'RTX 3060 8GB': the nearest are RTX 3060"),
         ({"prices": [1]}, "prices is a dictionary"),
         ({"model": nn.Linear}, "must be a"),
         ({"model": nn.LazyLinear(4)}, r"lazy layers.*Call it once"),

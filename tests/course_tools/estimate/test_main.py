@@ -41,6 +41,26 @@ def test_a_language_model_is_answered_as_its_function_answers(capsys, tmp_path):
     assert main(["finetune", str(tmp_path), "--devices", "T4"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("typed", "plain"),
+    [
+        ("resnet-50 --devices T4,L4", "resnet50 --devices T4 L4"),
+        ("resnet50 --devices T4x2 --precision Half", "resnet50 --devices 2_x_T4 --precision fp16"),
+        ("resnet50 --devices T4 --optimizer AdamW", "resnet50 --devices Tesla_T4"),
+        ("finetune llama2:7b --method QLoRA --devices T4", "finetune llama2:7b --method 4-bit"),
+        ("serve mistral:7b --runtime Ollama --devices T4", "serve mistral:7b --runtime llama.cpp"),
+    ],
+)
+def test_what_people_type_is_answered_as_what_is_meant(typed, plain, capsys):
+    said = []
+    for line in (typed, plain):
+        words = [word.replace("_", " ") for word in line.split()]
+        assert main([*words, *([] if "--devices" in words else ["--devices", "T4"]), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        said.append([found["rows"], found["memory"]])
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("command", ["network", "finetune", "serve"])
 def test_each_command_has_an_example_that_runs(command, capsys):
     with pytest.raises(SystemExit):
@@ -86,6 +106,7 @@ def test_the_help_names_the_default_that_is_taken(command, function):
         (["serve", "bert-base-uncased"], "writes no answers"),
         (["resnet50d", "--precision", "fp32"], "16 bits"),
         (["resnet50d", "--devices", "RTX4091"], "RTX 4090"),
+        (["resnet50d", "--tokens"], "a network for images, so --tokens is not"),
         (["torch.nn:Identity", "--input", "8"], "is trained. Pass --inference."),
         (["no_such_module:net"], "no_such_module"),
         (["torch.nn:Linear"], "missing a required argument: 'in_features'"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import sys
 
 import torch
@@ -27,4 +28,24 @@ def test_code_that_a_package_wrote_is_no_line_of_the_program():
         held = Running()
         report = str(rehearsal.report)
     assert held.mean.nbytes == 1024 and "<string>" not in report
-    assert "test_lines.py:27: held = Running()" in report, report
+    assert "test_lines.py:28: held = Running()" in report, report
+
+
+def test_a_line_of_a_package_is_named_without_the_folders_of_this_machine(tmp_path, monkeypatch):
+    package = tmp_path / "packages" / "package_of_theirs"
+    package.mkdir(parents=True)
+    code = 'import torch\n\n\ndef load():\n    return torch.ones(3, device="cuda")\n'
+    (package / "data.py").write_text(code)
+    monkeypatch.syspath_prepend(str(package.parent))
+    import package_of_theirs.data
+
+    with rehearse() as rehearsal:
+        package_of_theirs.data.load()
+    monkeypatch.chdir(tmp_path)
+    below = os.path.join("packages", "package_of_theirs", "data.py")
+    assert rehearsal.report.peak_by[0].where.startswith(f"{below}:5: return torch.ones(3")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert rehearsal.report.peak_by[0].where.startswith(
+        os.path.join("package_of_theirs", "data.py:5: ")
+    )

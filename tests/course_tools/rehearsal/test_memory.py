@@ -1,12 +1,12 @@
-"""The peak of the tensors' memory, against PyTorch's own tracker on the CPU."""
+"""The memory of a simulated GPU: its peak, against PyTorch's own tracker, and its end."""
+
+import gc
 
 import pytest
 import torch
 from torch import nn
 
 from course_tools.rehearsal import rehearse
-
-mem_tracker = pytest.importorskip("torch.distributed._tools.mem_tracker")
 
 
 class Rows(nn.Module):
@@ -54,6 +54,7 @@ def training(name, device):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_peak_of_a_training_step_is_what_pytorchs_tracker_counts(name):
+    mem_tracker = pytest.importorskip("torch.distributed._tools.mem_tracker")
     *tracked, step = training(name, "cpu")
     tracker = mem_tracker.MemTracker()
     tracker.track_external(*tracked)
@@ -74,3 +75,54 @@ def test_the_lines_of_the_peak_add_up_to_it_for_tensors_of_any_size(number):
     report = rehearsal.report
     assert report.peak_bytes == (sum(each.nbytes for each in kept),)
     assert sum(line.size_bytes for line in report.peak_by) >= 0.98 * report.peak_bytes[0]
+
+
+def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
+    with rehearse(memory="1 MiB") as rehearsal:
+        batch = 2**20
+        while True:
+            try:
+                rows = torch.ones(batch, device="cuda")
+                break
+            except torch.OutOfMemoryError as error:
+                assert "CUDA out of memory. Tried to allocate" in str(error)
+                batch //= 2
+        assert batch == 2**18 and torch.cuda.memory_allocated() == 2**20
+        with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 1\.00 MiB"):
+            rows * 2
+        assert torch.cuda.mem_get_info() == (0, 2**20)  # what is free now, and all
+        del rows
+        gc.collect()
+        assert torch.cuda.memory_allocated() == 0
+        assert torch.cuda.mem_get_info() == (2**20, 2**20)
+    assert rehearsal.report.peak_bytes == (2**20,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "words"),
+    [
+        ("cuda", torch.OutOfMemoryError, ("CUDA out of memory", "PYTORCH_CUDA_ALLOC_CONF")),
+        ("xpu", torch.OutOfMemoryError, ("XPU out of memory", "Please use `empty_cache`")),
+        ("mps", RuntimeError, ("MPS backend out of memory (MPS", "HIGH_WATERMARK_RATIO=0.0")),
+    ],
+)
+def test_full_memory_and_a_gpu_that_is_missing_are_said_in_the_words_of_the_kind(
+    kind, error, words
+):
+    with rehearse(kind, memory="1 KiB"):
+        with pytest.raises(RuntimeError) as full:
+            torch.ones(512, device=kind)
+        assert type(full.value) is error and all(each in str(full.value) for each in words)
+        with pytest.raises(RuntimeError) as missing:
+            torch.ones(1, device=f"{kind}:3")
+        assert ("CUDA" in str(missing.value)) == (kind == "cuda")
+
+
+def test_the_peak_belongs_to_what_is_alive_then():
+    with rehearse() as rehearsal:
+        for size in (2**20, 2**21):
+            kept = torch.ones(size // 4, device="cuda")
+            del kept
+        last = torch.ones(2**20, device="cuda")
+    assert [each.size_bytes for each in rehearsal.report.peak_by if each.size_bytes] == [2**22]
+    assert last.numel() == 2**20 and rehearsal.report.peak_bytes == (2**22,)

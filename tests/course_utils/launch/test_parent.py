@@ -53,10 +53,21 @@ def test_a_launch_that_fails_removes_what_it_wrote_and_nothing_else(tmp_path, mo
     for name in theirs:
         (tmp_path / name).write_text(json.dumps(asdict(earlier)))
     monkeypatch.setattr(parent, "_follow", killed_while_saving)
-    with pytest.raises(RunError, match="SIGKILL"):
+    with pytest.raises(RunError, match="SIGKILL") as failed:
         run_training(TRAINING, out=tmp_path)
+    assert "resume" not in str(failed.value)  # nothing was saved
     assert sorted(os.listdir(tmp_path)) == sorted([*theirs, "launch.lock"])
     assert RunResult.load(tmp_path / "result.json") == earlier
+
+
+def test_a_launch_that_fails_after_an_epoch_says_that_it_can_be_resumed(tmp_path, monkeypatch):
+    def killed_later(request, *_):
+        request.checkpoint.write_text("a whole checkpoint")
+        return -9, {}
+
+    monkeypatch.setattr(parent, "_follow", killed_later)
+    with pytest.raises(RunError, match="checkpoint is kept, and resume continues from it"):
+        run_training(TRAINING, out=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["result.json", "launch.lock"])

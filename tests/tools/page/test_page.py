@@ -696,7 +696,7 @@ def test_a_free_card_is_offered_where_fewer_bits_would_fit_it(page):
         ("ANGLE (Apple, ANGLE Metal Renderer: Apple M2, Unspecified Version)", "Apple M2"),
         ("ANGLE (Apple, ANGLE Metal Renderer: Apple M2 Pro, Unspecified Version)", "Apple M2 Pro"),
         ("NVIDIA GeForce RTX 3080 Ti/PCIe/SSE2", "RTX 3080 Ti"),
-        ("NVIDIA GeForce RTX 4090 D/PCIe/SSE2", None),
+        ("NVIDIA GeForce RTX 4090 D/PCIe/SSE2", "RTX 4090 D"),
         ("ANGLE (NVIDIA, NVIDIA GeForce RTX 4070 Laptop GPU Direct3D11)", "RTX 4070 Laptop"),
         ("GeForce GTX 980, or similar", None),
         ("ANGLE (AMD, AMD Radeon RX 7900 XTX (radeonsi), OpenGL 4.6)", "RX 7900 XTX"),

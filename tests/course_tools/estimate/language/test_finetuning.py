@@ -125,6 +125,9 @@ def test_hours_and_cost_follow_from_the_tokens_and_the_price():
     assert row.hours == pytest.approx(10_000 / tokens_per_s)
     low, high = row.hours_interval
     assert low < row.hours < high and row.cost_interval == pytest.approx((low / 2, high / 2))
+    fewest, most = row.tokens_per_s
+    assert fewest < tokens_per_s < most
+    assert most / fewest == pytest.approx(high / low)
     assert not row.checked and "no fine-tunings on this card" in found.details().lower()
     assert json.loads(found.to_json())["rows"][0]["hours_low"] == low
 
@@ -136,6 +139,9 @@ def test_samples_have_a_length_that_the_answer_says_and_that_the_model_allows():
     half = tune(samples=1000, epochs=3, length=1024)[1]
     assert half.hours == pytest.approx(row.hours / 2, rel=0.1)
     assert "made for at most 1,024 tokens" in repr(tune("gpt2", length=2048)[0])
+    long = finetuning_numbers()["long"]  # about attention, which counts from 4,096 tokens on
+    for length, said in ((4095, False), (4096, True)):
+        assert (long in tune(length=length)[0].notes()) == said
 
 
 def test_what_is_free_comes_first_where_it_carries_the_job_and_billing_where_it_is_rented():
@@ -192,7 +198,7 @@ def test_each_way_out_is_a_question_of_its_own_that_needs_less():
     ("asked", "message"),
     [
         ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
-        ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
+        ({"method": "dora"}, "unknown method 'dora'. Pass one of full, lora, 4-bit"),
         ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
         ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
         ({"targets": "qv"}, "unknown target 'qv'. Pass one of q, k"),

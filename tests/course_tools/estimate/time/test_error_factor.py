@@ -7,7 +7,13 @@ import pytest
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.work import Sums, Work
-from course_tools.estimate.time.error_factor import error_factor, kind_of, precision_of
+from course_tools.estimate.time import error_factor as module
+from course_tools.estimate.time.error_factor import (
+    ErrorFactor,
+    error_factor,
+    kind_of,
+    precision_of,
+)
 from course_tools.estimate.time.step_time import StepTime, fitted
 
 
@@ -113,6 +119,8 @@ def test_a_host_is_named_where_its_launches_count(launch_s, kernels, asked, name
         ("A100", {}, ["checked"], True),
         ("A100", {"compiled": True}, ["compiled"], False),
         ("T4", {}, ["checked", "low power"], True),
+        (replace(find_chip("T4"), watts=75), {}, ["checked", "low power"], True),
+        (replace(find_chip("T4"), watts=76), {}, ["checked"], True),
         ("V100 SXM2 32GB", {}, ["usual", "Volta"], False),
         ("MI300X", {}, ["usual", "AMD", "cards"], False),
         ("v5e", {}, ["usual", "vendor", "cards"], False),
@@ -127,12 +135,31 @@ def test_errors_of_different_origin_add_like_the_sides_of_a_right_angle(chip, as
     assert found.checked == checked
 
 
-def test_host_and_chip_have_a_factor_each_for_their_seconds():
-    known, work = fitted()["factors"], replace(TEXT, training=False)
+@pytest.mark.parametrize(("training", "hosts"), [(False, "hosts"), (True, "hosts training")])
+def test_host_and_chip_have_a_factor_each_for_their_seconds(training, hosts):
+    known, work = fitted()["factors"], replace(TEXT, training=training, parameters=10**9)
     for launch_s in (0.01, 1.0, 100.0):
         found = error_factor(work, find_chip("A100"), StepTime(launch_s, 0.0, 1.0))
-        host, chip = known["hosts"], known["checked"]["factor"]
+        host, chip = known[hosts], known["checked"]["factor"]
         most_s = math.hypot(launch_s * host["slower"], chip)
         least_s = math.hypot(launch_s / host["factor"], 1 / chip)
         whole_s = math.hypot(launch_s, 1)
         assert (found.factor, found.upper) == pytest.approx((whole_s / least_s, most_s / whole_s))
+
+
+@pytest.mark.parametrize(("sources", "checked"), [(["a"], False), (["a", "b"], True)])
+def test_work_is_checked_where_two_sources_published_it(monkeypatch, sources, checked):
+    one = {"kind": kind_of(TEXT), "compiled": False, "measurements": 3, "off": {}}
+    one |= {"sources": sources, "devices": {"A100 80GB": sources}}
+    monkeypatch.setattr(module, "fitted", lambda: fitted() | {"evidence": [one]})
+    found, used = module.compared(TEXT, find_chip("A100"))
+    assert (found, used["near"]) == (checked, True)
+
+
+def test_the_sentence_on_several_devices_has_the_widest_interval_of_them():
+    known = {"T4": ErrorFactor(1.5, True, ()), "L4": ErrorFactor(1.25, True, (), 2.0)}
+    said = module.in_one_sentence(known)
+    assert "0.67 to 2 times the estimate in 90% of cases" in said
+    known["L4"] = replace(known["L4"], checked=False)
+    assert "0.67 to 1.5 times" in (said := module.in_one_sentence(known))
+    assert "on L4 too few" in said and "0.8 to 2 times the estimate is assumed" in said

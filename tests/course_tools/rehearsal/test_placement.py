@@ -1,0 +1,72 @@
+"""Where tensors are, and how they move between devices."""
+
+import gc
+
+import pytest
+import torch
+from torch import nn
+
+from course_tools.rehearsal import rehearse
+
+
+def test_the_collector_of_cycles_does_not_move_a_tensor_home():
+    with rehearse():
+        rows = torch.ones(1000, device="cuda")
+        for _ in range(3):
+            cycle = [rows.untyped_storage()]
+            cycle.append(cycle)
+            del cycle
+            gc.collect()
+            assert rows.device.type == "cuda" and torch.cuda.memory_allocated() == 4000
+            rows + 1
+
+
+def test_two_gpus_are_two_devices():
+    with rehearse(gpus=2):
+        with torch.cuda.device(1):
+            rows = torch.ones(2).cuda()
+        assert rows.device == torch.device("cuda:1")
+        with pytest.raises(RuntimeError, match="at least two devices"):
+            rows + torch.ones(2).cuda()
+        network = nn.DataParallel(nn.Linear(2, 2).cuda())
+        network(torch.ones(4, 2).cuda()).sum().backward()
+        assert network.module.weight.grad.device == torch.device("cuda:0")
+
+
+def test_float64_is_refused_on_a_mac():
+    with rehearse("mps"):
+        with pytest.raises(TypeError, match="MPS framework doesn't support float64"):
+            torch.ones(2, dtype=torch.float64).to("mps")
+        with pytest.raises(TypeError, match="MPS framework doesn't support float64"):
+            torch.zeros(2, dtype=torch.float64, device="mps")
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("cpu", "cuda:0"), ("pinned", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "cuda:1")],
+)
+def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking):
+    def seen(copy):
+        with rehearse(gpus=2) as rehearsal:
+            values = torch.ones(8).pin_memory() if source == "pinned" else torch.ones(8)
+            into = torch.zeros(8, device=target)
+            values = values.to(source) if source == "cuda:0" else values
+            before = rehearsal.report
+            copy(into, values)
+        report = rehearsal.report
+        copies, waits = report.copies[len(before.copies) :], report.waits[len(before.waits) :]
+        return [(line.what, line.size_bytes) for line in copies], [line.what for line in waits]
+
+    moved = seen(lambda into, values: values.to(target, non_blocking=non_blocking))
+    assert moved[0] == [(moved[0][0][0], 32)]
+    assert seen(lambda into, values: into.copy_(values, non_blocking)) == moved
+    together = {"non_blocking": non_blocking}
+    assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
+
+
+def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
+    with rehearse() as rehearsal:
+        torch.eye(3).to_sparse().to("cuda")
+    (copied,) = rehearsal.report.copies
+    assert copied.size_bytes == 3 * 4 + 2 * 3 * 8
