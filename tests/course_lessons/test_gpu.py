@@ -17,9 +17,15 @@ from course_utils.timing import Timing
 def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():
     model = nn.Linear(3, 2)
     before = model.weight.clone()
-    loader = [(torch.ones(4, 3), torch.zeros(4, dtype=torch.long))]
-    found = time_step(model, loader, nn.functional.cross_entropy, max_s=0.05)
-    assert found.seconds["CPU, 32 bits"] > 0
+    loader = [(torch.ones(size, 3), torch.zeros(size, dtype=torch.long)) for size in (4, 5)]
+    seen = set()
+
+    def loss(outputs, targets):
+        seen.add(len(targets))
+        return nn.functional.cross_entropy(outputs, targets)
+
+    found = time_step(model, loader, loss, max_s=0.05)
+    assert found.seconds["CPU, 32 bits"] > 0 and seen == {4}  # the first batch
     assert torch.equal(model.weight, before)
 
 
@@ -89,6 +95,17 @@ def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
     )
     first = found.estimates[0]
     assert (first.low_s, first.high_s) == pytest.approx(answer["T4"].hours_interval)
+
+
+def test_a_batch_of_tokens_in_a_dict_is_timed_and_estimated_as_a_loop_passes_it():
+    class Reads(nn.Embedding):
+        def forward(self, batch):
+            return super().forward(batch["ids"]).mean(1)
+
+    ids = torch.zeros(4, 5, dtype=torch.int64)
+    loader = [({"ids": ids, "texts": ["a", "b", "c", "d"]}, torch.zeros(4, dtype=torch.long))]
+    found = time_step(Reads(10, 2), loader, nn.functional.cross_entropy, max_s=0.05)
+    assert found.estimates and found.seconds["CPU, 32 bits"] > 0
 
 
 def test_a_time_that_was_disturbed_says_so_first_and_gives_no_factor():

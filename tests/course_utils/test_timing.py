@@ -3,6 +3,7 @@ oracle.
 """
 
 import gc
+import itertools
 import math
 import time
 from unittest.mock import patch
@@ -89,6 +90,11 @@ def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
     assert any(
         "may lie anywhere from 10 ms to 30 ms: raise max_s" in warning for warning in timed.warnings
     )
+
+
+def test_it_stops_after_ten_thousand_blocks_that_know_no_median(world):
+    costs = itertools.cycle((0.01, 0.03))
+    assert len(world.time(working(world, costs), max_s=1e9).blocks_s) == 10_000
 
 
 @pytest.mark.parametrize(("other", "stops"), [(0.01039, True), (0.0105, False)])

@@ -126,7 +126,8 @@ def test_each_part_has_a_time_limit_and_the_device_that_is_asked_for(tmp_path, m
     assert asked["--require"] == ("cpu" if dry else "cuda")
     assert LIMIT_S < float(asked["--limit"]) < doctor.limit_s  # it ends by itself, and says why
     assert ("--dry" in measure.command) == dry and str(tmp_path) in measure.command
-    assert all(60 < part.limit_s < 600 for part in (doctor, measure, *others))
+    limits = [part.limit_s for part in (doctor, measure, *others)]
+    assert min(limits) > 60 and sum(limits) < 3600  # a machine is often rented by the hour
     for variable in ("COURSE_DEVICE", "COURSE_DRY"):
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "logs").mkdir()

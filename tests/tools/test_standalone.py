@@ -66,6 +66,11 @@ def test_the_same_files_are_the_same_bytes_in_any_order():
     assert pack(files) == pack(dict(reversed(files.items())))
 
 
+def test_no_line_of_the_cell_is_longer_than_an_editor_likes():
+    lines = [len(line) for line in setup_cell(bytes(5000)).splitlines()]
+    assert sorted(lines)[-7:] == [260, *[1010] * 6]  # 5,000 bytes are 6,250 letters
+
+
 @pytest.mark.process
 def test_it_is_the_learners_copy_with_another_folded_set_up_cell(files):
     notebook = json.loads(standalone(LESSONS[0], files))

@@ -21,6 +21,7 @@ from course_lessons.exercises.read_answer import (
     quote,
     same,
 )
+from course_lessons.exercises.time_limit import time_limit
 from course_lessons.gpu.exercises import moves
 
 
@@ -185,6 +186,8 @@ def test_a_loop_without_end_is_stopped(monkeypatch):
 
     assert "still running after 0.1 seconds" in first.check(my_first).message
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    with time_limit(100.0):
+        assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] <= 100
 
 
 def test_an_answer_is_checked_outside_of_the_main_thread_too():

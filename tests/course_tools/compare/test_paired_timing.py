@@ -210,3 +210,14 @@ def test_a_ratio_is_known_when_it_lies_within_half_a_per_cent_to_either_side(oth
     plain = [Reading(1.0)] * 40
     mixed = [Reading(1.0), Reading(other)] * 20
     assert paired_timing._is_narrow({"a": mixed, "b": plain}) == narrow
+
+
+def test_ratios_that_are_never_known_end_after_800_rounds():
+    seconds = {"a": itertools.cycle([1.0]), "b": itertools.cycle([1.0, 1.1, 1.1, 1.0])}
+    watches = {}
+    for name, each in seconds.items():
+        watches[name] = SimpleNamespace(calls=1, lead_in=lambda: None)
+        watches[name].read = lambda each=each: Reading(next(each))
+    calls = {name: TimedCall(print, CPU) for name in watches}
+    found = paired_timing._read_alternately(calls, watches, 1e9)
+    assert [len(readings) for readings in found.values()] == [800, 800]

@@ -124,7 +124,8 @@ def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, caus
 @pytest.mark.process
 def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept():
     outcome = python("while True: print('x' * 1000)", limit_s=300)
-    assert outcome.ended == "killed" and 0 < len(outcome.output) <= 2000
+    assert (outcome.ended, outcome.signal) == ("killed", "SIGKILL")
+    assert 0 < len(outcome.output) <= 2000
 
 
 @pytest.mark.parametrize(

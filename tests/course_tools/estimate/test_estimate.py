@@ -23,6 +23,7 @@ from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.parallel import exchange_s, scaling
 from course_tools.estimate.time.step_time import StepTime, cloud_host, fitted, step_time
 from course_tools.estimate.words import span
+from course_utils.timing import Timing
 
 X = torch.empty(1, 16)
 
@@ -163,6 +164,23 @@ def test_a_thousand_samples_have_a_price():
     assert cheap.long_cells()[4] == "< $0.0001"
     dear = replace(row, price=replace(row.price, per_hour=10_000.0))
     assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
+    for usd, text in ((0.056, "$0.06"), (0.0096, "$0.0096")):  # in cents where that is two digits
+        priced = replace(row, step_s=3.6 * row.batch, price=replace(row.price, per_hour=usd))
+        assert priced.long_cells()[4] == text
+    two = replace(row, machine=Machine("T4", 2), price=replace(row.price, per_hour=10_000.0))
+    assert two.long_cells()[4] == f"${2 * dear.cost / 2:.2f}"
+
+
+def test_a_job_has_the_same_operations_on_one_device_as_on_two(model):
+    one, two = estimate(model, X, batch=8, samples=800, epochs=3, devices=["T4", "2 x T4"]).rows
+    assert one.flops == two.flops == pytest.approx(300 * count_work(model, X, batch=8).flops)
+
+
+def test_a_measured_job_may_take_as_long_as_the_slow_end_of_the_median_says(model):
+    timing = Timing("cpu", 1, 0.5, tuple(1 + 0.01 * each for each in range(21)), 1)
+    row = estimate(model, X, devices=[], this_machine=timing, samples=100).rows[0]
+    assert row.step_s == pytest.approx(1.1) and row.hours_interval[1] > row.hours
+    assert row.step_interval_s[1] == pytest.approx(timing.interval_s[1])
 
 
 def test_a_card_of_a_family_that_was_compared_is_near_and_another_is_not():
@@ -423,12 +441,20 @@ ANSWERS = [
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
+    ([("H100", 2, 9.0)], 1, "None of them meets your hour: the fastest is the H100, .*"),
+    ([("H100", 4, 9.0)], 2, "None of them meets your 2 hours: the fastest is the H100, .*"),
 ]
 
 
 @pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)
 def test_the_answer_names_what_is_in_time_then_what_costs_least(rows, deadline, words):
     assert re.fullmatch(words, advice([row_of(*row) for row in rows], deadline))
+
+
+def test_devices_without_a_price_are_named_only_where_others_have_one(model):
+    for prices, said in ((None, False), ({"T4": 1}, True), ({"T4": 1, "A100": 2}, False)):
+        notes = estimate(model, X, devices=["T4", "A100"], prices=prices, currency="EUR").notes()
+        assert any("for want of a price: A100 80GB." in note for note in notes) == said
 
 
 def test_two_currencies_are_not_compared():
@@ -438,11 +464,17 @@ def test_two_currencies_are_not_compared():
     assert "Stay on your own machine" in advice([*rows, free], 48)
 
 
+PAIR = {"a": 1, "b": 1.2}
+
+
 def test_devices_whose_intervals_overlap_are_not_too_close_to_call():
     names = {"A100": 20, "H100": 12, "4090": 40, "T4": 200, "5090": 24, "one": 2000}
     (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in names.items()])
     assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
     assert too_close_to_call([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
+    pairs = {f"{name}{size}": 10**size * more for size in range(4) for name, more in PAIR.items()}
+    (said,) = too_close_to_call([row_of(name, hours, None) for name, hours in pairs.items()])
+    assert said.endswith("overlap: a0 and b0; a1 and b1; and 2 more groups.")
 
 
 def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
@@ -483,8 +515,9 @@ def test_each_row_says_whether_it_fits():
 
 def test_a_deadline_counts_the_far_end_of_the_interval(answer):
     slow = answer["T4"]
-    assert answer.cheapest(deadline_hours=slow.hours) != slow
-    assert answer.cheapest(deadline_hours=1e-9) is None
+    alone = replace(answer, rows=(slow,))
+    for hours, found in ((slow.hours, None), (slow.hours_interval[1], slow), (1e-9, None)):
+        assert alone.cheapest(deadline_hours=hours) == found
 
 
 def test_the_result_is_a_table_json_and_safe_html(answer):

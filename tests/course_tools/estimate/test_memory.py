@@ -165,6 +165,7 @@ def test_lines_that_are_never_the_highest_are_left_out():
     assert highest_lines([steep, line(70, 20), flat]) == [flat, line(70, 20), steep]
     room = 1.02 * (1.2e9 + 1.055 * 1_000.1)  # margin, one context, and gaps as in memory.json
     assert largest_batch([flat, steep], room) == 20
+    assert largest_batch([flat], room) == 10**9  # nothing grows
     assert largest_batch([line(1_001, 0)], room) == largest_batch([line(1_101, 10)], room) == 0
     assert highest_lines([line(10, 1), line(9, 2)]) == [line(9, 2)]  # equal at one sample
 

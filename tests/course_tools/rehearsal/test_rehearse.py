@@ -259,8 +259,10 @@ def test_what_cannot_be_rehearsed_is_refused_in_a_sentence(asked, told):
 
 
 def test_sizes_are_read_as_people_write_them():
-    assert size_bytes("16 GB") == 16 * 10**9 and size_bytes("16GiB") == 16 * 2**30
-    assert size_bytes(512) == 512 and size_bytes("1.5 MB") == 1_500_000
+    for power, letter in enumerate("KMGT", 1):  # IEC 80000-13
+        assert size_bytes(f"16 {letter}B") == 16 * 1000**power
+        assert size_bytes(f"16{letter.lower()}iB") == 16 * 1024**power
+    assert size_bytes(512) == size_bytes("512 B") == 512 and size_bytes("1.5 MB") == 1_500_000
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from functools import partial
 
 import pytest
 
+from course_tools.estimate.chips import Chip
 from course_tools.estimate.counting.work import Sums, Work
-from course_tools.estimate.time.step_time import Host, seconds
+from course_tools.estimate.time.step_time import Host, StepTime, numbers, seconds, step_time
 
 NUMBERS = {"arithmetic": 2.0, "attention": 1.5, "unaligned": 3.0, "depthwise": 0.1}
 NUMBERS |= {"convolution_fp32": 0.5, "convolution3d": 4.0, "memory": 2.0, "convolution_memory": 3.0}
@@ -80,3 +81,26 @@ def test_a_host_launches_kernels_and_prepares_a_step(kind, kernels, asked, expec
     work = Work(1, 1, False, "fp16", **{kind: Sums(0, 0, kernels)})
     found = step_of(work, **asked)
     assert found.launch_s == pytest.approx(expected_s) and found.limit == "launches"
+
+
+def test_a_chip_of_round_figures_takes_round_seconds():
+    """100 GB/s move 10^9 bytes in 0.01 s, and 1 TFLOP/s calculates 10^12 operations in 1 s."""
+    chip = Chip("mine", 1.0, 100.0, 16.0)
+    work = Work(1, 1, False, "fp16", matrix=Sums(1e12), other=Sums(0.0, 1e9, 1))
+    found = step_time(work, chip)
+    assert found.memory_s == pytest.approx(0.01 * numbers()["memory"])
+    assert found.arithmetic_s == pytest.approx(numbers()["arithmetic"] / chip.achieved("fp16"))
+    plain = Work(1, 1, False, "fp32", depthwise=Sums(1e12))  # outside the tensor cores
+    assert step_time(plain, chip).arithmetic_s == pytest.approx(1 / numbers()["depthwise"])
+
+
+@pytest.mark.parametrize(
+    ("parts", "limit"),
+    [
+        ((2.1, 1.1, 0.9), "launches"),
+        ((1.9, 1.1, 0.9), "memory"),
+        ((1.9, 0.9, 1.1), "arithmetic"),
+    ],
+)
+def test_a_step_is_limited_by_launches_only_where_they_take_longer_than_all_else(parts, limit):
+    assert StepTime(*parts).limit == limit
