@@ -55,17 +55,8 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
         print("Adding PyTorch and what else is missing: this can take some minutes ...")
     before = installed()
     problem = install(missing) if missing else ""
-    said = f"Course {importlib.import_module('course_utils').__version__} is here"
-    if added := installed().items() - before.items():
-        said += f"; added: {name_added(dict(added), missing)}"
-    if problem:
-        said += f", but not {', '.join(each.name for each in missing)}: {problem}"
-    for each in unfit:
-        wanted = f"the lessons need {each.name}{each.specifier}"
-        said += (
-            f", but {each.name} {version(each.name)} does not fit: {wanted}, and a cell may fail"
-        )
-        said += ". It was not changed"
+    added = dict(installed().items() - before.items())
+    said = describe_packages(missing, unfit, added, problem)
     if lesson and not problem:
         said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")
@@ -75,6 +66,23 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
     importlib.import_module("course_tools.timeline.trace").silence_profiler()
     return importlib.import_module("course_lessons.openings").draw_opening(lesson)
+
+
+def describe_packages(
+    missing: list[Requirement], unfit: list[Requirement], added: dict[str, str], problem: str
+) -> str:
+    """Return what is here now, what was added, and what is wrong."""
+    said = f"Course {importlib.import_module('course_utils').__version__} is here"
+    if added:
+        said += f"; added: {name_added(added, missing)}"
+    if problem:
+        said += f", but not {', '.join(each.name for each in missing)}: {problem}"
+    for each in unfit:
+        said += (
+            f", but {each.name} {version(each.name)} does not fit: the lessons need "
+            f"{each.name}{each.specifier}, and a cell may fail. It was not changed"
+        )
+    return said
 
 
 def enter_folder(lesson: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -89,7 +90,6 @@ def draw_crossover(
     there_s: Mapping[str, Mapping[int, float]],
     *,
     factors: tuple[float, float],
-    cpu: str = "",
 ) -> Picture:
     """Draw over the batch how many times as fast as this CPU chips are estimated to be.
 
@@ -99,7 +99,6 @@ def draw_crossover(
             its band holds 1 the picture has a dotted line at each end.
         factors: the time may be shorter by the first and longer by the second, which is the band
             around a line.
-        cpu: the name of the measured machine; without one it says how many threads there are.
     """
     gains = {
         name: {batch: here_s[batch] / seconds for batch, seconds in steps_s.items()}
@@ -112,7 +111,7 @@ def draw_crossover(
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.plot([*here_s], [1.0] * len(here_s), color=CPU, marker=LOOKS["cpu"]["marker"])
-    ends = [(max(here_s), 1.0, cpu or _this_cpu(), CPU)]
+    ends = [(max(here_s), 1.0, _this_cpu(), CPU)]
     said = []
     for number, (name, ratios) in enumerate(gains.items()):
         axes.plot([*ratios], [*ratios.values()], color=GPU, linestyle=LINES[1 + number % 3])
@@ -122,15 +121,7 @@ def draw_crossover(
         axes.fill_between([*ratios], low, high, color=GPU, alpha=0.15, linewidth=0)
         said.append(f"{name}: {ratios[min(ratios)]:.2g} to {ratios[max(ratios)]:.2g} times")
     if perhaps:
-        unsure = (perhaps, surely or max(gain))
-        for batch in unsure:
-            axes.axvline(batch, color=MUTED, linestyle=":")
-        words = f"{label_text(first, 20)}:\ntoo close to call "
-        above: Any = {"transform": axes.get_xaxis_transform(), "va": "top"}
-        if unsure[0] / min(here_s) > math.sqrt(max(here_s) / min(here_s)):  # more room at the left
-            axes.text(unsure[0], 0.98, words, ha="right", **above)
-        else:
-            axes.text(math.sqrt(math.prod(unsure)), 0.98, words, ha="center", **above)
+        _mark_unsure(axes, first, (perhaps, surely or max(gain)), here_s)
     axes.set_xticks(list(here_s))
     _ticks(axes.xaxis, "{:,.0f}".format)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
@@ -138,6 +129,20 @@ def draw_crossover(
     label_ends(axes, ends)
     alt = f"{title}. Estimated speed over that measured on this CPU, from the smallest batch to "
     return picture(axes, f"{alt}the largest. {'; '.join(said)}.", colors=24)
+
+
+def _mark_unsure(
+    axes: Axes, chip: str, unsure: tuple[float, float], here_s: Mapping[int, float]
+) -> None:
+    """Mark the batches between which a chip is perhaps faster, and perhaps not."""
+    for batch in unsure:
+        axes.axvline(batch, color=MUTED, linestyle=":")
+    words = f"{label_text(chip, 20)}:\ntoo close to call "
+    above: Any = {"transform": axes.get_xaxis_transform(), "va": "top"}
+    if unsure[0] / min(here_s) > math.sqrt(max(here_s) / min(here_s)):  # more room at the left
+        axes.text(unsure[0], 0.98, words, ha="right", **above)
+    else:
+        axes.text(math.sqrt(math.prod(unsure)), 0.98, words, ha="center", **above)
 
 
 def _this_cpu() -> str:

@@ -35,8 +35,6 @@ def test_the_band_of_an_estimate_is_its_factor_towards_fast_and_towards_slow(dra
     ends = {text.get_text(): text.xy for text in drawn[0].texts if hasattr(text, "xy")}
     assert ends.pop("T4, est.") == pytest.approx((100, 0.7))  # at the end of its line
     assert list(ends.values()) == [(100, 1)] and "thread" in next(iter(ends))
-    draw_crossover(steps([100] * 3), {"T4": steps([50] * 3)}, factors=(3, 2), cpu="Core i7")
-    assert "Core i7" in [text.get_text() for text in drawn[1].texts]
 
 
 def test_dotted_lines_are_where_the_band_of_the_first_chip_holds_the_speed_of_this_cpu(drawn):

@@ -191,6 +191,7 @@ def test_buying_pays_off_when_the_rent_that_is_saved_has_paid_the_card():
     plan = buy_or_rent("RTX 4090", 2000, kwh_price=0.4, rent_per_hour=0.68)
     assert plan.electricity_per_hour == pytest.approx(0.18)
     assert plan.break_even_hours == pytest.approx(4000) and "4,000 hours" in repr(plan)
+    assert "24 weeks of day and night" in " ".join(repr(plan).split())
     assert "always cheaper" in repr(buy_or_rent("4090", 2000, kwh_price=2, rent_per_hour=0.5))
     assert "RunPod" in repr(buy_or_rent("4090", 2000, kwh_price=0.3))
     used = buy_or_rent("RTX 3090", kwh_price=0.3)
