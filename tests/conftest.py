@@ -8,6 +8,7 @@ import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -92,6 +93,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(mark)
         if "in_xla" in getattr(item, "fixturenames", ()):
             item.add_marker("process")
+        if item.path.name == "05_tpu.ipynb" and not find_spec("torch_xla"):
+            item.options["check"] = False  # it runs, but its outputs are those of XLA
     items.sort(key=lambda item: marks_and_turn(item.path)[1])
 
 

@@ -8,7 +8,7 @@ In a terminal: `python -m course_tools.estimate --help`.
 To read it, follow a question. A demand (`demand.Demand`) is what a step asks of any chip: of a
 network that was counted (`network`, with `counting` and `memory`), of a network that was counted
 beforehand (`known_networks`), and of language models, whose shape is enough (`language`). A
-`machine` is a chip of the table of data sheets (`chips`), with its number, link and host; after it
+`machine` is a chip of the table of data sheets (`chips`), with its number and link; after it
 nobody sees a name. `time` makes seconds of the two, and says how far they may be off. An `answer`
 adds prices; `answers` compares them, with `free`, `advice` and `words`.
 """

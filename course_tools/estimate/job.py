@@ -68,7 +68,7 @@ def job_of(job: Job | None, asked: dict[str, Any]) -> Job:
     if unknown:
         raise TypeError(
             f"estimate has no argument {', '.join(map(repr, unknown))}. A job has "
-            f"{', '.join(names)}; a Machine among devices has count, link, host."
+            f"{', '.join(names)}; a Machine among devices has count and link."
         )
     if job is not None and asked:
         raise TypeError(f"pass {', '.join(asked)} to the Job, which was given too.")

@@ -1,4 +1,4 @@
-"""The machines that could do a job: chips, their number, and what connects and serves them."""
+"""The machines that could do a job: chips, their number, and what connects them."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from course_tools.estimate.checks import check_positive
 from course_tools.estimate.chips import Chip, Link, find_chip, find_link
-from course_tools.estimate.time.step_time import Host
 
 HERE = "this machine"
 # "2 x T4", "2xT4", "8*A100"; and behind the name, "T4 x2"
@@ -16,34 +15,25 @@ BEHIND = re.compile(r"\s*(?P<chip>\S.*[\s\d])x\s*(?P<count>\d{1,2})\s*")
 
 @dataclass(frozen=True, init=False)
 class Machine:
-    """One or several of a chip, what connects them, and what launches for them.
+    """One or several of a chip, and what connects them.
 
     Attributes:
         chip: the chip.
         count: how many work together, each with its own batch.
         link: what connects them, or None where a chip has no link and none was named.
-        host: the computer that launches the kernels, or None for those of clouds.
     """
 
     chip: Chip
     count: int
     link: Link | None
-    host: Host | None
 
-    def __init__(
-        self,
-        chip: str | Chip,
-        count: int = 1,
-        link: str | None = None,
-        host: str | Host | None = None,
-    ):
+    def __init__(self, chip: str | Chip, count: int = 1, link: str | None = None):
         """Find a machine by the names of its parts.
 
         Args:
             chip: the chip, or its name.
             count: how many of it.
             link: a name such as "Ethernet 10G", or None to take the chip's own.
-            host: a `Host`; "this machine" measures this one for a second.
 
         Raises:
             ValueError: a name is unknown, or the count is not a positive integer.
@@ -53,7 +43,6 @@ class Machine:
         object.__setattr__(self, "chip", found)
         object.__setattr__(self, "count", check_positive("count", count))
         object.__setattr__(self, "link", find_link(name) if name else None)
-        object.__setattr__(self, "host", _host(host))
 
     @property
     def name(self) -> str:
@@ -61,28 +50,16 @@ class Machine:
         return self.chip.name if self.count == 1 else f"{self.count} x {self.chip.name}"
 
 
-def _host(asked: str | Host | None) -> Host | None:
-    if asked is None or isinstance(asked, Host):
-        return asked
-    if asked != HERE:
-        raise ValueError(f"host is {HERE!r}, a Host, or None for those of clouds; got {asked!r}.")
-    # not at the top: torch is needed to measure, and for nothing else here
-    from course_tools.estimate.time.host import measure_host
-
-    return measure_host()
-
-
 def machines(
     devices: Sequence[str | Chip | Machine],
     count: int = 1,
     link: str | None = None,
-    host: str | Host | None = None,
 ) -> list[Machine]:
     """Return each device once, as a machine; "8 x A100" is eight of them.
 
     Args:
         devices: names, chips or machines.
-        count, link, host: of the devices that are no `Machine`, and do not say it themselves.
+        count, link: of the devices that are no `Machine`, and do not say it themselves.
 
     Raises:
         TypeError: one name or number was passed in place of a list.
@@ -96,7 +73,6 @@ def machines(
     check_positive("count", count)
     if link is not None:
         find_link(link)
-    host = _host(host)
     found: list[Machine] = []
     for device in devices:
         if not isinstance(device, Machine):
@@ -104,7 +80,7 @@ def machines(
             if isinstance(device, str):
                 several = SEVERAL.fullmatch(device) or BEHIND.fullmatch(device)
             how_many = int(several["count"]) if several else count
-            device = Machine(several["chip"] if several else device, how_many, link, host)
+            device = Machine(several["chip"] if several else device, how_many, link)
         if device in found:
             continue
         for known in found:
@@ -114,8 +90,7 @@ def machines(
                 )
             if known.name == device.name:
                 raise ValueError(
-                    f"{known.name} was asked for twice, with different links or hosts. Ask for one "
-                    "at a time."
+                    f"{known.name} was asked for twice, with different links. Ask one at a time."
                 )
         found.append(device)
     return found

@@ -23,7 +23,7 @@ from course_tools.estimate.memory.memory_model import capacity_bytes, fits, memo
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.estimate.time.error_factor import error_factor
 from course_tools.estimate.time.parallel import scaling
-from course_tools.estimate.time.step_time import Host, cloud_host, fitted, step_time
+from course_tools.estimate.time.step_time import cloud_host, fitted, step_time
 from course_tools.estimate.words import sentence
 
 
@@ -38,7 +38,6 @@ def estimate(
     this_machine: Any = None,
     count: int = 1,
     link: str | None = None,
-    host: str | Host | None = None,
     **fields: Any,
 ) -> Answers:
     """Estimate how long a job would take on devices that are not here, and for what money.
@@ -62,15 +61,15 @@ def estimate(
             batch, unless `batch_dim` says otherwise.
         job: what is computed, how often, in what precision: a `Job`.
         devices: names of chips, such as "T4" or "2 x RTX 5090" (`chips.all_chips()` lists them);
-            a `Chip` that you made from a data sheet; or a `Machine`, which has its own count, link
-            and host. None takes those of `chips.DEVICES` that have the asked precision.
+            a `Chip` that you made from a data sheet; or a `Machine`, which has its own count
+            and link. None takes those of `chips.DEVICES` that have the asked precision.
         prices: your price of an hour of one device, by its name; or a provider, such as "Lambda",
             whose dated list prices are taken. Without it each device has the list price of one.
         currency: of your prices; list prices are in US dollars, and only used with "$".
         this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`:
             it becomes a row beside the others, at no price unless `prices` has one for "this
             machine".
-        count, link, host: of the devices that are given by name; see `Machine`.
+        count, link: of the devices that are given by name; see `Machine`.
         **fields: the fields of a `Job` in place of it, such as batch=64 or deadline_hours=48.
 
     Returns:
@@ -84,7 +83,7 @@ def estimate(
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
     job = job_of(job, fields)
-    asked = machines(DEVICES if devices is None else devices, count, link, host)
+    asked = machines(DEVICES if devices is None else devices, count, link)
     left_out = []
     if devices is None:  # of what nobody named, only those that have the precision
         able = [one for one in asked if job.precision in ("amp", "default", *one.chip.peaks)]
@@ -189,7 +188,7 @@ class NetworkDemand:
         """Return the step on a machine; see `demand.Demand`."""
         chip, compiled, memory = machine.chip, self.job.compiled, self.memory
         work = replace(self.work, precision=chip.at(self.job.precision))
-        parts = step_time(work, chip, host=machine.host, compiled=compiled)
+        parts = step_time(work, chip, compiled=compiled)
         seconds = parts.total_s
         if machine.count > 1 and work.training:
             sharded = self.job.shards > 1
@@ -198,7 +197,6 @@ class NetworkDemand:
                 chip,
                 link=machine.link.name if machine.link else None,
                 counts=(machine.count,),
-                host=machine.host,
                 compiled=compiled,
                 sharded=sharded,
             )
@@ -208,9 +206,7 @@ class NetworkDemand:
         return StepOnMachine(
             precision=work.precision,
             seconds=seconds,
-            evidence=error_factor(
-                work, chip, parts, compiled=compiled, own_host=machine.host is not None
-            ),
+            evidence=error_factor(work, chip, parts, compiled=compiled),
             fits=None if needed is None else fits(needed, capacity_bytes(chip)),
             needed_bytes=needed,
             parts=parts,
@@ -296,9 +292,8 @@ def _hosts(rows: Sequence[Answer]) -> list[str]:
     names: dict[str, list[str]] = {}
     for row in rows:
         if row.machine is not None:
-            host = row.machine.host
             typical = f"a typical one of clouds, {cloud_host(row.machine.chip).source}"
-            names.setdefault(host.source if host else typical, []).append(row.name)
+            names.setdefault(typical, []).append(row.name)
     return [f"Host of {', '.join(beside)}: {source}." for source, beside in names.items()]
 
 

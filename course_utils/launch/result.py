@@ -46,7 +46,7 @@ class RunResult:
 
     def __repr__(self) -> str:
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
-        rows = [("time", format_seconds(self.train_s)), ("checkpoint", self.checkpoint)]
+        rows = [("steps took", format_seconds(self.train_s)), ("checkpoint", self.checkpoint)]
         if self.losses:
             losses = f"{self.losses[0]:.4g} in epoch 1"
             if len(self.losses) > 1:

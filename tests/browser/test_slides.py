@@ -49,6 +49,12 @@ OVERFLOWS = """() => Reveal.getSlides().filter(slide => {
         part.scrollHeight > part.clientHeight + 2 || part.scrollWidth > part.clientWidth + 2);
 }).map(slide => slide.innerText.slice(0, 80))"""
 
+EMPTY_AT_FIRST = """() => Reveal.getSlides().filter(slide => {
+    const later = [...slide.querySelectorAll(".fragment:not(.fade-out)")];
+    const shown = [...slide.querySelectorAll("*")].filter(part => !part.children.length);
+    return shown.every(part => later.some(one => one.contains(part)));
+}).map(slide => slide.textContent.trim().slice(0, 80))"""
+
 
 @pytest.fixture(scope="module")
 def slides(tmp_path_factory):
@@ -127,6 +133,18 @@ def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(
     assert not page.said
 
 
+def has_code(cell) -> bool:
+    """Tell whether the slides are to show a cell's code: not where a picture or a diff is alone."""
+    alone = ("image/png", "course-diff", "application/vnd.jupyter.widget-view")
+    return (
+        cell.cell_type == "code"
+        and cell.metadata.get("slideshow", {}).get("slide_type") != "skip"
+        and not cell.id.endswith("-setup")
+        and not cell.source.strip().endswith("progress()")
+        and not any(word in str(cell.outputs) for word in alone)
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
 def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
@@ -145,7 +163,10 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     assert not page.evaluate(TOO_FAINT)
     assert not page.get_by_text("not solved yet").count()
     too_long = page.evaluate(OVERFLOWS)
-    assert not too_long
+    assert not too_long and not page.evaluate(EMPTY_AT_FIRST)
+    shown = page.locator(".slides").text_content()
+    absent = [cell.id for cell in lesson.cells if has_code(cell) and cell.source[:20] not in shown]
+    assert not absent
     assert without_network(page.asked) and not page.said
 
 

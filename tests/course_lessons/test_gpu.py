@@ -97,6 +97,17 @@ def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
     assert (first.low_s, first.high_s) == pytest.approx(answer["T4"].hours_interval)
 
 
+def test_a_batch_of_tokens_in_a_dict_is_timed_and_estimated_as_a_loop_passes_it():
+    class Reads(nn.Embedding):
+        def forward(self, batch):
+            return super().forward(batch["ids"]).mean(1)
+
+    ids = torch.zeros(4, 5, dtype=torch.int64)
+    loader = [({"ids": ids, "texts": ["a", "b", "c", "d"]}, torch.zeros(4, dtype=torch.long))]
+    found = time_step(Reads(10, 2), loader, nn.functional.cross_entropy, max_s=0.05)
+    assert found.estimates and found.seconds["CPU, 32 bits"] > 0
+
+
 def test_a_time_that_was_disturbed_says_so_first_and_gives_no_factor():
     card = EstimatedStep("T4, 16 bits", 0.002, 0.005, "memory")
     doubt = "CPU, 32 bits: The machine was busy."

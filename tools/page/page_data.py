@@ -17,7 +17,6 @@ from course_tools.estimate.time.step_time import fitted, numbers
 
 RANK = 16  # of LoRA's matrices
 OTHERS = Path(__file__).parent / "other_networks.json"  # of benchmarks/count_other_networks.py
-UNASKED = ("compiled", "own host")  # which the page does not ask about
 ENCODERS = {"tuning": "full", "batch": 16}  # the usual job: small models are trained whole
 
 
@@ -27,7 +26,7 @@ def page_data() -> dict[str, Any]:
     return {
         "numbers": numbers(),
         "share": fitted()["share"],
-        "factors": {name: one for name, one in fitted()["factors"].items() if name not in UNASKED},
+        "factors": fitted()["factors"],
         "evidence": [one for one in fitted()["evidence"] if not one["compiled"]],
         "memory": memory_numbers()["numbers"],
         "finetuning": {

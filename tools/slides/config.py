@@ -11,7 +11,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.setup_cell import read_address
 
-LONG_SCRIPT = 35  # lines, more than a slide holds
+MOST_LINES = 26  # of code on a slide
+# What gloo's ranks say on connecting, two at once and into each other's lines.
+GLOO = re.compile(r"(?m)^.*Expected number of connected peer ranks is.*\n?")
 
 
 def with_the_opening_picture_alone(notebook, resources):
@@ -24,15 +26,18 @@ def with_the_opening_picture_alone(notebook, resources):
 
 
 def without_what_a_class_need_not_see(notebook, resources):
-    """Leave out long scripts, progress and the boxes of untried exercises, and open an answer that
-    has a slide of its own: the prediction and the output came before it.
+    """Leave out progress, that a file was written, and the boxes of untried exercises, and open an
+    answer that has a slide of its own: the prediction and the output came before it.
     """
     for cell in notebook.cells:
-        script = cell.source.startswith("%%writefile") and cell.source.count("\n") > LONG_SCRIPT
-        if script or cell.source.strip().endswith("progress()"):
+        if cell.source.strip().endswith("progress()"):
             cell.metadata.slideshow = {"slide_type": "skip"}
-        if "exercise" in cell.metadata.get("tags", []):
+        written = cell.source.startswith("%%writefile")
+        if written or "exercise" in cell.metadata.get("tags", []):
             cell.outputs = []
+        for output in cell.get("outputs", []):
+            if "text" in output:
+                output.text = GLOO.sub("", output.text)
         if cell.metadata.get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
             cell.source = re.sub(r"\A<details>", "<details open>", cell.source)
     return notebook, resources
@@ -49,6 +54,29 @@ def with_sections_on_slides_of_their_own(notebook, resources):
         for section in sections:
             shown = {"slideshow": {"slide_type": "slide"}}
             cells.append(nbformat.v4.new_markdown_cell(section, metadata=shown))
+    notebook.cells = cells
+    return notebook, resources
+
+
+def with_long_code_on_several_slides(notebook, resources):
+    """Cut code that is longer than a slide at the last empty line that fits; its output stays with
+    the last part.
+    """
+    cells = []
+    for cell in notebook.cells:
+        lines = cell.source.split("\n")
+        skipped = cell.metadata.get("slideshow", {}).get("slide_type") == "skip"
+        if cell.cell_type != "code" or skipped:
+            cells.append(cell)
+            continue
+        while len(lines) > MOST_LINES and "" in lines[1:MOST_LINES]:
+            cut = MOST_LINES - lines[MOST_LINES - 1 : 0 : -1].index("") - 1
+            part = nbformat.v4.new_code_cell("\n".join(lines[:cut]).rstrip())
+            part.metadata.slideshow = {"slide_type": "subslide"}
+            cells.append(part)
+            lines = lines[cut + 1 :]
+        cell.source = "\n".join(lines).strip("\n")
+        cells.append(cell)
     notebook.cells = cells
     return notebook, resources
 
@@ -96,6 +124,7 @@ c.SlidesExporter.preprocessors = [
     with_the_opening_picture_alone,
     without_what_a_class_need_not_see,
     with_sections_on_slides_of_their_own,
+    with_long_code_on_several_slides,
     with_links_to_the_book,
     with_formulas,
 ]

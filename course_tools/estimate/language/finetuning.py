@@ -188,7 +188,7 @@ class Tuning:
             )
         chip = machine.chip
         launches = finetuning_numbers()["step"]["launch_s"]
-        host = machine.host or Host(0.0, launches, "fitted on published fine-tunings")
+        host = Host(0.0, launches, "fitted on published fine-tunings")
         work = replace(self.work, precision=chip.at("amp"))
         parts = step_time(work, chip, host=host, compiled=self.compiled)
         evidence = self._evidence(chip)

@@ -35,9 +35,7 @@ class ErrorFactor:
         return self.factor if self.slower is None else self.slower
 
 
-def error_factor(
-    work: Work, chip: Chip, time: StepTime, *, compiled: bool = False, own_host: bool = False
-) -> ErrorFactor:
+def error_factor(work: Work, chip: Chip, time: StepTime, *, compiled: bool = False) -> ErrorFactor:
     """Return how far the estimate of `work` on `chip` may be off.
 
     The seconds of the host and those of the chip have a factor each. That of the chip is the usual
@@ -57,11 +55,11 @@ def error_factor(
     # on a TPU all is one launch, as little known as the rest
     host_down, host_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
     if chip.vendor != "Google" and work.kernels:
-        host = known["own host" if own_host else "hosts training" if work.training else "hosts"]
+        host = known["hosts training" if work.training else "hosts"]
         host_down, host_up = host["factor"], host["slower"]
         if time.launch_s > SMALL * time.total_s:
             used.append(host)
-    if time.limit == "launches" and not own_host and chip.vendor != "Google":
+    if time.limit == "launches" and chip.vendor != "Google":
         checked = False
     chip_down, chip_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
     fast_s = math.hypot(time.launch_s / host_down, time.device_s / chip_down)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from course_tools.estimate.chips import Chip, Link, find_chip, find_link
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.time.step_time import Host, numbers, step_time
+from course_tools.estimate.time.step_time import numbers, step_time
 
 THROUGH_HOST = "PCIe through the host"
 COUNTS = (1, 2, 4, 8, 16, 32, 64)  # published measurements were compared up to here
@@ -41,7 +41,6 @@ def scaling(
     *,
     link: str | None = None,
     counts: Sequence[int] = COUNTS,
-    host: Host | None = None,
     compiled: bool = False,
     sharded: bool = False,
 ) -> Scaling:
@@ -53,7 +52,7 @@ def scaling(
         link: what carries the gradients, or None to take the chip's own. The slowest link of the
             ring decides.
         counts: how many devices; the first is what the others are compared with.
-        host, compiled: as for `step_time`.
+        compiled: as for `step_time`.
         sharded: whether the devices share the model, as FSDP does: they put its parameters together
             in both passes, and each keeps its share of the summed gradients, which together is 1.5
             times what DDP exchanges.
@@ -77,7 +76,7 @@ def scaling(
             f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'."
         )
     wire = find_link(link or chip.link)
-    one = step_time(work, chip, host=host, compiled=compiled)
+    one = step_time(work, chip, compiled=compiled)
     one_s = one.total_s
     # the backward pass, during which gradients already travel, unless the host has to copy them
     hidden_s = 0.0 if wire.name == THROUGH_HOST else one_s * 2 / 3

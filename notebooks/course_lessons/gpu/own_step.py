@@ -4,6 +4,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from course_tools.estimate.network import estimate
 from course_utils.devices import Device, pick_device
 from course_utils.tables import text_table, wrapped
 from course_utils.timing import time_call
+from course_utils.transfers import to_device
 from course_utils.units import format_seconds
 
 CARDS = ("T4", "A100")  # the free card of Colab and Kaggle, and a faster one
@@ -151,6 +153,18 @@ def time_step(
     return StepTimes(seconds, estimates, missing, tuple(doubts))
 
 
+class OneInput(nn.Module):
+    """A model that gets its inputs as one argument, as in a training loop, also if it is a dict."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Any) -> Any:
+        """Return what the model makes of its inputs."""
+        return self.model(inputs)
+
+
 def _estimate(
     model: nn.Module,
     batch: tuple[Tensor, Tensor],
@@ -160,8 +174,8 @@ def _estimate(
     found = {}
     for bits, precision in BITS.items():
         answer = estimate(
-            model,
-            inputs,
+            OneInput(model),
+            {"inputs": inputs},
             loss=lambda outputs: loss_function(outputs, targets),
             devices=CARDS,
             precision=precision,
@@ -186,7 +200,7 @@ def _training_step(
 
     def step() -> None:
         with torch.autocast(device.type, half, enabled=half is not None):
-            loss = loss_function(network(inputs.to(device)), targets.to(device))
+            loss = loss_function(network(to_device(inputs, device)), to_device(targets, device))
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         scaler.step(optimizer)

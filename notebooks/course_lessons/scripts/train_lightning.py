@@ -146,7 +146,7 @@ def keep_last(path):
 
 
 class Epochs(pl.Callback):
-    """Print a line for each, and let a resumed run draw the numbers of an unbroken one."""
+    """Print a line per epoch; give a resumed run the random numbers of an unbroken one."""
 
     def on_train_start(self, trainer, module):
         lr, done = trainer.optimizers[0].param_groups[0]["lr"], trainer.current_epoch

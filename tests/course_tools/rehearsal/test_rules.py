@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from every_operation import Tried, call, moved, operations, try_operation
+from every_operation import (
+    Tried,
+    call,
+    compare,
+    fake_verdict,
+    moved,
+    operations,
+    tensors_in,
+    try_operation,
+    verdict,
+)
 
 from course_tools.rehearsal import rehearse
 from course_tools.rehearsal.rules import NO_KERNEL, on_gpu, rule_of
@@ -136,3 +146,31 @@ def test_operations_without_a_kernel_of_cuda_are_so_for_pytorchs_dispatcher():
 def test_an_operation_without_a_tensor_among_its_arguments_makes_one(operation, makes):
     name, _, overload = operation.partition(".")
     assert rule_of(getattr(getattr(torch.ops.aten, name), overload)).makes is makes
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["add", "where", "lerp", "dot", "index_fill"])
+def test_a_scalar_left_on_the_cpu_is_accepted_where_fake_tensors_accept_it(name):
+    scalar, whole = torch.ones(()), torch.ones(3)
+    given = {
+        "add": ((whole, scalar), {}),
+        "where": ((whole > 0, whole, scalar), {}),
+        "lerp": ((whole, whole.clone(), scalar), {}),
+        "dot": ((torch.ones(1), torch.ones(1)), {}),
+        "index_fill": ((whole, 0, torch.tensor([1]), scalar), {}),
+    }[name]
+    operation, last = getattr(torch, name), len(tensors_in(given)) - 1
+    with rehearse():
+        ours = verdict(operation, given, last)
+    assert compare(ours, fake_verdict(operation, given, last)) == "agrees"
+
+
+def test_losses_are_stacked_as_pytorchs_reference_stacks_them_which_joins_no_scalars():
+    losses = ([torch.ones(()), torch.tensor(0.1)],), {}
+    with rehearse():
+        found = [
+            verdict(stack, losses, left)
+            for stack in (torch.stack, torch._refs.stack)
+            for left in (0, 1, None)
+        ]
+    assert found == 2 * ["refused", "refused", ["cuda:0"]]

@@ -100,16 +100,14 @@ def test_a_loop_shows_beside_the_step_of_a_small_model(parameters, training, loo
     [
         (0.28, 1000, {}, set()),  # of hypot(0.28, 1): 27 %
         (0.33, 1000, {}, {"hosts training"}),
-        (0.33, 1000, {"own_host": True}, {"own host"}),
         (0.33, 0, {}, set()),
         (1.1, 10, {}, {"hosts training"}),
-        (1.1, 10, {"own_host": True}, {"own host"}),
         (1.1, 10, {"chip": "v5e"}, set()),
     ],
 )
 def test_a_host_is_named_where_its_launches_count(launch_s, kernels, asked, named):
     work = replace(TEXT, matrix=Sums(9.0, 0.0, kernels))
-    about = {"hosts", "hosts training", "own host"}
+    about = {"hosts", "hosts training"}
     assert reasons(work, StepTime(launch_s, 0.0, 1.0), **asked)[1] & about == named
 
 
