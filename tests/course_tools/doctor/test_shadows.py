@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_files_and_packages_with_the_name_of_a_standard_module_are_found(folder):
-    for name in ("queue.py", "train.py", "sys.py", "random.txt"):
+    for name in ("queue.py", "train.py", "sys.py", "random.txt", "json"):
         (folder / name).touch()
     for name in ("token", "data"):
         (folder / name).mkdir()
