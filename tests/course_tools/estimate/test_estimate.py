@@ -292,6 +292,10 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
         Chip("Lab card", *figures)
 
 
+def test_the_16_bits_of_a_chip_are_bf16_where_it_has_them():
+    assert [find_chip(name).at("amp") for name in ("A100", "T4")] == ["bf16", "fp16"]
+
+
 def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
     row = estimate(model, X, devices=[Chip("Mine", {"fp32": 10}, 300, 8)]).rows[0]
     assert row.precision == "fp32"
