@@ -219,9 +219,3 @@ def test_progress_shows_the_lessons_of_this_kernel(monkeypatch):
     assert progress() == "product of lesson 1: ✓ solved\nAll solved. Next: 02_gpu.ipynb"
     monkeypatch.setitem(sys.modules, "course_lessons.darts.exercises", module)  # the last lesson
     assert progress().endswith("product of lesson 10: ✓ solved\nAll solved.")
-
-
-def test_tensors_are_the_same_up_to_rounding():
-    zeros = torch.zeros(2)
-    assert same(zeros, torch.tensor([0, 9e-5])) and not same(zeros, torch.tensor([0, 2e-4]))
-    assert not same(zeros, torch.zeros(1)) and same(zeros, torch.full((2,), 0.1), within=0.2)

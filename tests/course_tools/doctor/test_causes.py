@@ -10,7 +10,7 @@ from course_tools import doctor
 from course_tools.doctor.causes import find_cause
 from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.finding import REMEDIES
-from course_tools.doctor.judge import no_answer
+from course_tools.doctor.judge import explain_silence
 from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 
@@ -87,5 +87,5 @@ def test_torch_2_6_is_the_oldest_that_is_examined(version, too_old):
 
 def test_of_what_a_child_printed_the_last_line_is_its_error():
     ended = Outcome("failed", output="it begins\nit ends")
-    why = no_answer("cpu", ended, Evidence("computer", Package("2.9.0"), {})).why
+    why = explain_silence("cpu", ended, Evidence("computer", Package("2.9.0"), {})).why
     assert "it ends" in why and "it begins" not in why
