@@ -6,6 +6,7 @@ import gc
 import itertools
 import math
 import time
+from functools import partial
 from unittest.mock import patch
 
 import pytest
@@ -267,6 +268,12 @@ def test_the_number_of_threads_is_set_for_the_timing_only():
     timed = time_call(lambda: seen.add(torch.get_num_threads()), threads=before + 1)
     assert seen == {before + 1}
     assert timed.threads == before + 1
+    counts, calls = {1: set(), 2: set()}, {}
+    for more, found in counts.items():
+        note = partial(lambda found: found.add(torch.get_num_threads()), found)
+        calls[str(more)] = TimedCall(note, CPU, before + more)
+    time_together(calls, max_s=0.01)
+    assert counts == {more: {before + more} for more in counts}
     assert torch.get_num_threads() == before
 
 

@@ -490,6 +490,8 @@ def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
 
 def test_the_result_says_what_is_not_counted(model):
     assert "The loss is not counted" in plain(estimate(model, X, devices=["T4"]))
+    for batch, said in ((None, True), (1, False)):  # it was asked for, or the example has it
+        assert ("A step has one sample" in plain(estimate(model, X, batch=batch))) == said
     given = estimate(model, X, devices=["T4"], loss=lambda out: out.mean())
     assert "loss is not" not in plain(given)
 
