@@ -131,6 +131,8 @@ def test_tensors_that_are_gathered_and_added_up_come_from_all_cards():
     with rehearse(gpus=2):
         halves = comm.scatter(torch.arange(8.0).reshape(2, 4), [0, 1], dim=1)
         assert [half.get_device() for half in halves] == [0, 1]
+        first, _ = comm.scatter(torch.arange(8.0).reshape(2, 4), [0, 1])  # by rows, if not told
+        assert first.tolist() == [[0, 1, 2, 3]]
         assert halves[1].tolist() == [[2, 3], [6, 7]]
         together = comm.gather(halves, dim=1, destination=-1)
         assert together.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]] and not together.is_cuda
