@@ -35,6 +35,9 @@ def trainer_kwargs(
 ) -> dict[str, Any]:
     """Return the arguments that make a Lightning Trainer use one device.
 
+    >>> trainer_kwargs("cpu")
+    {'accelerator': 'cpu', 'devices': 1}
+
     Args:
         device: a `Device`, a `torch.device` or its name; None takes what `pick_device` takes, or
             the CPU where that is an Intel GPU, on which Lightning does not train.

@@ -9,11 +9,14 @@ import pytest
 
 import course_tools
 import course_utils
+from course_tools import compare, doctor, old_code, timeline
 
 PACKAGES = (course_utils, course_tools)
+FACES = (course_utils, compare, doctor, old_code, timeline)
 STARTS_PROCESSES = "course_utils.launch.parent"
-# An example of this would examine the whole machine.
-WITHOUT = {"diagnose"}
+# An example of these would examine the whole machine, start XLA in the tests' own process, or read
+# a trace that is not there.
+WITHOUT = {"diagnose", "start_xla", "xla_counters", "xla_problem", "bottleneck_of"}
 
 
 def modules_with_examples() -> list[str]:
@@ -51,7 +54,7 @@ def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     assert done.attempted and not done.failed
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", FACES, ids=lambda package: package.__name__)
 def test_every_public_function_has_an_example(package):
     functions = {name: getattr(package, name) for name in public_functions(package)}
     assert [name for name, each in functions.items() if ">>> " not in (each.__doc__ or "")] == []

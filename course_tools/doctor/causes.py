@@ -307,17 +307,19 @@ def _xla(evidence: Evidence) -> Finding:
         return evidence.finding("xla", "torch-xla-mismatch", fix_for=case, error=error)
     if "libtpu not found" in error and chips:
         return evidence.finding("xla", "libtpu-absent", error=error)
-    if error and pjrt is not None and not (pjrt == "TPU" and chips):
-        error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
-        return evidence.finding("xla", "pjrt-device-wrong", value=pjrt, error=error)
-    if pjrt == "CPU" and chips and probe.kernels:
-        return evidence.finding(
-            "xla",
-            "pjrt-device-wrong",
-            value=pjrt,
-            error="this machine has a TPU, which it hides.",
-        )
+    if wrong := _wrong_pjrt_device(evidence, error):
+        return evidence.finding("xla", "pjrt-device-wrong", value=pjrt, error=wrong)
     if judged.cause == "works" and probe.facts.get("hardware") == "CPU":
         cause = "libtpu-absent" if chips else "rehearsal"
         judged = evidence.finding("xla", cause, usable=not chips, error="it took the CPU.")
     return judged
+
+
+def _wrong_pjrt_device(evidence: Evidence, error: str) -> str:
+    """Return what is wrong with the device that PJRT_DEVICE names, or ""."""
+    pjrt, chips = evidence.variables.get("PJRT_DEVICE"), evidence.tpu_chips
+    if error and pjrt is not None and not (pjrt == "TPU" and chips):
+        return f"no TPU was found here ({error})." if pjrt == "TPU" else error
+    if pjrt == "CPU" and chips and evidence.probe("xla").kernels:
+        return "this machine has a TPU, which it hides."
+    return ""

@@ -76,6 +76,9 @@ def explain(source: str | os.PathLike) -> Explanation:
     What is not Python is left out: prose, the dots of a guide. The message of an error alone is
     read too. What has gone is asked of the installed packages.
 
+    >>> explain("trainer = Trainer(gpus=2)").findings[0].new
+    "accelerator='gpu', devices=2"
+
     Args:
         source: the text itself, or the name of a file as a `Path` or as a text of one line:
             Python, a notebook, Markdown or plain text. The empty lines before a text, such

@@ -38,7 +38,7 @@ LENGTHS = {"aten::_pack_padded_sequence": 1}
 #: positions of results that stay on the CPU
 RESULTS_ON_CPU = {"aten::_pack_padded_sequence": (1,)}
 #: no scalar of the CPU is accepted
-NO_SCALARS = {"aten::nextafter", "aten::stack"}
+NO_SCALARS = {"aten::block_diag", "aten::nextafter", "aten::stack"}
 #: the host waits until the GPU has the value, or knows how large the result is
 WAITS = {
     "aten::_local_scalar_dense": "one value is read, as .item() does",

@@ -412,31 +412,22 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
         running = world()
         if positional and len(args) > 2:
             *args, kwargs["device"] = args  # type: ignore[assignment]
+        copied = args[0] if args and isinstance(args[0], Tensor) else None
+        copies = copied is not None and function.__name__ in COPIES
         asked = kwargs.get("device")
-        out = kwargs.get("out")
-        data = args[0] if args else None
-        if asked is None and out is None:
-            asked = _device.CURRENT_DEVICE
-            if isinstance(data, Tensor) and function.__name__ in COPIES:
-                asked = place_of(data)
+        if asked is None and kwargs.get("out") is None:
+            asked = place_of(args[0]) if copies else _device.CURRENT_DEVICE
         if not running.simulates(asked):
             if asked is not None and torch.device(asked).type not in ("cpu", "meta"):
                 return function(*args, **kwargs)
-            if isinstance(data, Tensor) and place_of(data).type != "cpu" and asked is not None:
-                args = (data.to(asked), *args[1:])
+            if copied is not None and place_of(copied).type != "cpu" and asked is not None:
+                args = (copied.to(asked), *args[1:])
             return _unpinned(function, args, kwargs)
         device = running.device(asked)  # type: ignore[arg-type]
         kwargs["device"] = "cpu"
         kwargs.pop("pin_memory", None)
-        if isinstance(data, Tensor) and function.__name__ in COPIES:
-            moved = data.to(device)
-            if moved is not data and function.__name__ != "tensor":
-                return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
-            with torch._C._DisableTorchDispatch(), warnings.catch_warnings(record=True) as told:
-                made = function(moved, *args[1:], **kwargs)
-            for each in told:
-                warnings.warn(each.message, stacklevel=2)
-            return put(made, device)
+        if copies:
+            return _copied_to(device, function, args, kwargs)
         _refuse_what_cannot_fit(running, device, function.__name__, args, kwargs)
         out = _run(function, args, kwargs, device)
         if function.__name__ in COPIES[1:]:  # NumPy's memory is not the GPU's
@@ -444,6 +435,19 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
         return put(out, device, spot(2))
 
     return make
+
+
+def _copied_to(device: torch.device, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return what torch.tensor and the like make of a tensor, on a simulated device."""
+    data, *others = args
+    moved = data.to(device)
+    if moved is not data and function.__name__ != "tensor":
+        return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
+    with torch._C._DisableTorchDispatch(), warnings.catch_warnings(record=True) as told:
+        made = function(moved, *others, **kwargs)
+    for each in told:
+        warnings.warn(each.message, stacklevel=3)
+    return put(made, device)
 
 
 COPIES = ("tensor", "as_tensor", "asarray")

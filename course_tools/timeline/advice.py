@@ -2,7 +2,7 @@
 
 import math
 
-from course_tools.timeline.loop_record import LoopRecord
+from course_tools.timeline.loop_record import LoaderFacts, LoopRecord
 from course_utils.units import format_seconds
 
 WORTH_FIRST = 0.15  # a part of this share is removed before the device's work is made cheaper
@@ -121,34 +121,42 @@ def _advise_loader(seen: LoopRecord, enough: int) -> str:
     advice = f"DataLoader(..., num_workers={workers}{again})"
     if not loader.is_dataloader:
         advice = f"load the batches in a DataLoader of torch, with num_workers={workers}"
+    return advice + _on_their_number(loader, workers, enough) + _on_their_start(loader)
+
+
+def _on_their_number(loader: LoaderFacts, workers: int, enough: int) -> str:
+    """Return what is to be said of the number of workers, as the end of a sentence."""
     if loader.waits:
-        advice += "; loading waits and does not compute, so workers need no core of their own"
+        said = "; loading waits and does not compute, so workers need no core of their own"
         if loader.cores is not None and workers > loader.cores:
-            advice += f" (PyTorch's warning about {loader.cores} cores is for those that compute)"
-        advice += "."
-    elif workers < enough:
-        advice += (
+            said += f" (PyTorch's warning about {loader.cores} cores is for those that compute)"
+        return f"{said}."
+    if workers < enough:
+        return (
             f", one for each core. It would take about {enough} cores to keep up, so also prepare "
             "the data once and store them."
         )
-    elif loader.cores is None:
-        advice += (
+    if loader.cores is None:
+        return (
             ", which should be about enough if loading waits, as for a drive. If it computes "
             "(a trace does not say), take one for each core."
         )
-    else:
-        advice += ", which should be about enough."
-    if loader.spawned and loader.in_notebook:
-        advice += (
+    return ", which should be about enough."
+
+
+def _on_their_start(loader: LoaderFacts) -> str:
+    """Return what a program has to heed where workers start as new processes, or ""."""
+    if not loader.spawned:
+        return ""
+    if loader.in_notebook:
+        return (
             " Workers start as new processes here, so the class of the dataset has to be in a .py "
             "file that you import, not in a cell."
         )
-    elif loader.spawned:
-        advice += (
-            " Workers start as new processes here, so start the training under "
-            '`if __name__ == "__main__":`.'
-        )
-    return advice
+    return (
+        " Workers start as new processes here, so start the training under "
+        '`if __name__ == "__main__":`.'
+    )
 
 
 def _advise_whole_batches(seen: LoopRecord) -> str:

@@ -114,6 +114,11 @@ def record_timeline(fn: Callable[[], object], *, device: Device | str | None = N
     is drawn as such, if it has not ended before `fn` has. Streams of the device show on CUDA, ROCm
     and XPU; of others the profiler knows the host alone.
 
+    >>> import torch
+    >>> found = record_timeline(lambda: torch.ones(3).sum(), device="cpu")
+    >>> [lane.name for lane in found.lanes]
+    ['host']
+
     Args:
         fn: the work, without arguments.
         device: where `fn` works, and so what to wait for at its end; a `Device`, its name, or None

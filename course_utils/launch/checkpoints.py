@@ -96,16 +96,7 @@ def check_checkpoint(request: Request) -> None:
 
 def _finished_epochs(path: Path) -> tuple[int, int | None]:
     """Return the epochs in a checkpoint and the seed that was asked for."""
-    if not path.is_file():
-        raise LaunchError("it is not a file")  # reading a pipe could wait for ever
-    with zipfile.ZipFile(path) as archive:
-        parts = archive.infolist()
-    unpacked_bytes = sum(part.file_size for part in parts)
-    if unpacked_bytes > path.stat().st_size:  # torch does not compress
-        raise LaunchError(f"it would unpack to {unpacked_bytes / 1e9:.1f} GB")
-    # torch reads this part object by object; the weights are in parts of their own
-    if any(part.filename.endswith("data.pkl") and part.file_size > MOST_BYTES for part in parts):
-        raise LaunchError("it holds too many objects")
+    _refuse_bomb(path)
     state = torch.load(path, map_location="cpu", weights_only=True)
     for key in ("state_dict", "optimizer_states", "lr_schedulers", "loops"):
         if key not in state:
@@ -120,3 +111,17 @@ def _finished_epochs(path: Path) -> tuple[int, int | None]:
     if not all(isinstance(loss, float) for loss in losses):
         raise LaunchError("its losses are not numbers")
     return epoch + 1, report["seed"]
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Raise LaunchError if reading a checkpoint could fill the memory, or never end."""
+    if not path.is_file():
+        raise LaunchError("it is not a file")  # reading a pipe could wait for ever
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+    unpacked_bytes = sum(part.file_size for part in parts)
+    if unpacked_bytes > path.stat().st_size:  # torch does not compress
+        raise LaunchError(f"it would unpack to {unpacked_bytes / 1e9:.1f} GB")
+    # torch reads this part object by object; the weights are in parts of their own
+    if any(part.filename.endswith("data.pkl") and part.file_size > MOST_BYTES for part in parts):
+        raise LaunchError("it holds too many objects")

@@ -127,7 +127,8 @@ def test_each_step_that_is_timed_moves_the_weights_and_forgets_its_gradients(les
     else:
         step = partial(make_step(), (image, None))
     before = [each.detach().clone() for each in seen]
-    step()
+    loss_of_it = step()
+    assert loss_of_it is None or not loss_of_it.requires_grad  # it holds no graph
     moved = [(new.detach() - old).abs().max() for old, new in zip(before, seen, strict=True)]
     assert all(moved)
     if lesson != "waiting":  # Adam's first step is its learning rate: 0.001, as PyTorch's default

@@ -65,6 +65,8 @@ def test_without_a_gpu_the_verdict_is_an_estimate_for_the_free_card_with_its_int
     assert "no GPU here. Estimated: T4, 16 bits would be 20 to 50 times" in times.verdict
     assert "T4, 32 bits         estimated  4 ms to 10 ms" in repr(times)
     assert "50 to 100" in repr(times) and "e+" not in repr(times)
+    wide = EstimatedStep("T4, 16 bits", 0.002, 0.02, "memory")  # its slow end is no better
+    assert "T4, 32 bits would be 10 to 25" in StepTimes({"CPU": 0.1}, (wide, whole, other)).verdict
     small = StepTimes({"CPU, 32 bits": 0.004}, (whole,))
     assert "0.4 to 1 times as fast as this CPU, so it may hardly be worth it" in small.verdict
     for cpu_s, doubtful in ((0.0149, True), (0.0151, False)):  # 1.49 and 1.51 times at least

@@ -105,6 +105,8 @@ def test_what_a_maintainer_needs_stays(text):
 )
 def test_a_line_of_a_program_is_shown_without_its_keys(code, key):
     line = code.format(key)
+    assert "'<hidden>'" in code_without_keys("password='6chars'")
+    assert "'<hidden>'" in code_without_keys("password_of_the_data_base = 'hunter2'")
     assert key in line and key not in code_without_keys(line)
 
 
@@ -115,6 +117,7 @@ def test_a_line_of_a_program_is_shown_without_its_keys(code, key):
         "tokens = tokenizer('the first sentence', return_tensors='pt').to('cuda')",
         "tokenizer='bert-base-uncased', accelerator='gpu', devices=[0, 1]",
         "weights = torch.load('/home/bob/model.pt', map_location='cuda:0')",
+        "pad_token='<pad>', password='5char'",
     ],
 )
 def test_the_rest_of_a_line_stays(code):

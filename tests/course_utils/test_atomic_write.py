@@ -45,6 +45,15 @@ def test_the_content_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypa
     assert done == [len(b"new"), "replace"]
 
 
+def test_a_file_that_has_the_name_of_the_part_is_not_written_over(tmp_path, monkeypatch):
+    monkeypatch.setattr("secrets.token_hex", lambda count: "0" * 2 * count)
+    theirs = tmp_path / "results.json.00000000.part"
+    theirs.write_text("theirs")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "results.json", "new")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
+
+
 def test_a_file_knows_that_it_was_written_again_though_nothing_changed(tmp_path):
     path = tmp_path / "results.json"
     assert file_identity(path) is None

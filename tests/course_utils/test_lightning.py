@@ -1,14 +1,16 @@
 """The arguments of a Trainer, and what Lightning may print and set."""
 
+import logging
 import os
 import re
+import warnings
 
 import pytest
 import torch
 from start_python import python
 
 from course_utils import Device
-from course_utils.lightning import pl, trainer_kwargs
+from course_utils.lightning import calm_lightning, messages_to_stdout, pl, trainer_kwargs
 
 
 def test_the_cpu_arguments_make_a_cpu_trainer():
@@ -33,6 +35,37 @@ def test_a_trainer_on_an_intel_gpu_that_nobody_named_takes_the_cpu(monkeypatch):
 def test_a_missing_device_is_an_error_and_not_a_fallback():
     with pytest.raises(RuntimeError, match="'cuda:63' was requested"):
         trainer_kwargs("cuda:63")
+
+
+@pytest.fixture
+def logger():
+    """Lightning's logger, as it was before."""
+    found = logging.getLogger("lightning.pytorch")
+    level, handlers = found.level, found.handlers[:]
+    yield found
+    found.level, found.handlers[:] = level, handlers
+
+
+def test_what_lightning_says_goes_to_stdout_without_its_tips(logger, capsys):
+    logger.handlers[:] = [logging.StreamHandler()]
+    logger.setLevel(logging.INFO)
+    messages_to_stdout()
+    logger.info("Tip: buy more")
+    logger.info("GPU available: False")
+    assert capsys.readouterr() == ("GPU available: False\n", "")
+
+
+def test_a_calm_lightning_still_warns_but_for_what_is_no_advice_for_a_small_lesson(logger, capsys):
+    logger.handlers[:] = [logging.StreamHandler()]
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        calm_lightning()
+        logger.info("GPU available: False")
+        logger.warning("something is wrong")
+        warnings.warn("The loader does not have many workers", stacklevel=1)
+        warnings.warn("This is something else", stacklevel=1)
+    assert capsys.readouterr().err == "something is wrong\n"
+    assert [str(each.message) for each in shown] == ["This is something else"]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -15,7 +16,7 @@ from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, m
 from course_lessons.fast_adam import fast_adam
 from start_python import python
 
-from course_utils import Device, xla
+from course_utils import Device, to_device, transfers, wait_for, xla
 from course_utils.hardware import libpython
 from course_utils.hardware.machine import tpu_chips
 from course_utils.lightning import QUIET, trainer_kwargs
@@ -220,6 +221,40 @@ def test_only_a_machine_with_a_tpu_has_it_named_for_whatever_comes_later(monkeyp
     monkeypatch.delenv("PJRT_DEVICE")
     assert xla.import_torch_xla.__wrapped__() is sys
     assert os.environ.get("PJRT_DEVICE") == ("TPU" if chips else None)
+
+
+def test_the_counters_are_those_of_torch_xla_once_the_device_is_done(monkeypatch):
+    """Its metrics are (how many, their sum) with times in nanoseconds; some have not begun."""
+    ended = []
+    metrics = {"CompileTime": (2, 3e9, ()), "ExecuteTime": (5, 1e9, ())}
+    metrics |= {"ExecuteReplicatedTime": (7, 1e9, ()), "TransferToDeviceTime": (11, 1.0, ())}
+    read = {"aten::_local_scalar_dense": 100, "aten::nonzero": 3, "aten::median": 4}
+    debug = SimpleNamespace(
+        metric_data=lambda name: metrics.get(name) if ended else None,
+        executed_fallback_ops=lambda: list(read),
+        counter_value=read.get,
+    )
+    core = SimpleNamespace(wait_device_ops=lambda: ended.append(True))
+    for name in ("torch_xla", "torch_xla.core", "torch_xla.debug"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(xla_model=core, metrics=debug))
+    monkeypatch.setattr(xla, "import_torch_xla", lambda: None)
+    found = xla.xla_counters()
+    assert found == xla.XLACounters(2, 3.0, 12, 11, 0, 7)
+    assert (found - found).executions == 0
+
+
+def test_waiting_for_xla_runs_what_was_recorded_and_a_copy_starts_it(monkeypatch):
+    done, device = [], torch.device("xla", 0)
+    core = SimpleNamespace(wait_device_ops=lambda: done.append("waited"))
+    package = SimpleNamespace(sync=lambda: done.append("ran"), xla_model=core)
+    for name in ("torch_xla", "torch_xla.core"):
+        monkeypatch.setitem(sys.modules, name, package)
+    wait_for(Device("xla", 0, "a TPU"))
+    assert done == ["ran", "waited"]
+    monkeypatch.setattr(transfers, "start_xla", lambda: done.append("started"))
+    monkeypatch.setattr(transfers, "as_torch_device", lambda asked: device)
+    assert to_device({"names": ["a"]}, "xla") == {"names": ["a"]}
+    assert done[2:] == ["started"]
 
 
 def test_the_pair_that_the_course_installs_has_no_problem(in_xla):

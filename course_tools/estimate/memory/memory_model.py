@@ -168,7 +168,7 @@ def memory_note(training: bool, optimizer: str) -> str:
     right, asked = known["right"]["tested"], known["questions"]
     checked = "for inference, which was not compared with anything"
     if training:
-        published = f"verdicts on trainings published for the {known['card']}"
+        published = f"verdicts on training runs published for the {known['card']}"
         checked = f"with Adam; {right} of {asked} {published} were right"
         if optimizer != "adam":
             checked = f"with {optimizer}; with Adam, {right} of {asked} {published} were right"

@@ -2,7 +2,13 @@
 
 import pytest
 import torch
-from course_lessons.cpu.pictures import BATCHES, draw_batches, draw_forecast, draw_images
+from course_lessons.cpu.pictures import (
+    BATCHES,
+    air_windows,
+    draw_batches,
+    draw_forecast,
+    draw_images,
+)
 from course_lessons.data.images import offline_images
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import air_passengers
@@ -20,6 +26,16 @@ def test_the_title_names_the_largest_batch_that_costs_hardly_more_and_says_how_m
     assert below < 1 and above > 64
     growing = {batch: batch**0.34 / 1e3 for batch in BATCHES}
     assert draw_batches(growing).alt.startswith("4 windows take 1.6 times as long as 1: ")
+
+
+def test_the_windows_are_those_of_the_growth_over_the_year_before():
+    inputs, targets = air_windows()
+    train = air_passengers()[0]
+    assert inputs.shape == targets.shape == (89, 20, 1) and len(train) == 121
+    assert torch.equal(inputs[1:], targets[:-1]) and inputs.min() >= 0 and inputs.max() <= 1
+    growth = train[12:] / train[:-12]
+    scaled = (growth - growth.min()) / (growth.max() - growth.min())
+    torch.testing.assert_close(inputs[0, :, 0], scaled[:20])
 
 
 def test_a_forecast_says_how_far_off_it_is(monkeypatch, drawn):
@@ -50,7 +66,9 @@ def test_each_image_stands_above_the_name_of_its_class(drawn):
     images = offline_images(train=60, test=10)
     draw_images(images)
     for shown, name in zip(drawn[0].images, images.classes, strict=True):
-        left, right, bottom, _ = shown.get_extent()
+        left, right, bottom, top = shown.get_extent()
+        (first_x, last_x), (first_y, last_y) = drawn[0].get_xlim(), drawn[0].get_ylim()
+        assert first_x < left < right < last_x and first_y < bottom < top < last_y
         (below,) = [
             text.get_text()
             for text in drawn[0].texts

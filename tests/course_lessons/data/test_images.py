@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
+import pooch
 import pytest
 import torch
 from course_lessons.data import images
@@ -166,10 +167,19 @@ def test_without_a_download_the_offline_images_say_so(tmp_path):
 
 
 def test_offline_images_to_train_on_and_held_out_are_not_the_same():
-    found = offline_images(train=300, test=200)
+    found = offline_images(train=200, test=200)
     seen = {image.numpy().tobytes() for image in found.train}
     assert not any(image.numpy().tobytes() in seen for image in found.test)
-    assert torch.equal(found.train, offline_images(train=300, test=10).train)
+    assert torch.equal(found.train, offline_images(train=200, test=10).train)
+
+
+def test_a_server_is_waited_for_five_seconds(tmp_path, monkeypatch):
+    asked = {}
+    monkeypatch.setattr(pooch, "HTTPDownloader", lambda **options: asked.update(options))
+    monkeypatch.setattr(pooch, "retrieve", lambda *given, downloader: asked.update(given=given))
+    images._download("http://a.server/x", tmp_path / "x")
+    assert asked["timeout"] == 5
+    assert asked["given"] == ("http://a.server/x", images.CIFAR_SHA256, "x", tmp_path)
 
 
 def test_a_user_without_a_home_keeps_a_download_among_the_temporary_files(monkeypatch):

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from course_lessons.data.models import AirRNN, ImageCNN, count_parameters
+from course_lessons.data.models import AirRNN, ImageCNN, ResNet50, count_parameters
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 
 def test_the_rnn_has_481_parameters():
@@ -36,6 +37,18 @@ def test_the_parameters_add_up():
         == convolutions + (400 + 1) * 120 + (120 + 1) * 84 + (84 + 1) * 10
         == 64_326
     )
+
+
+def test_resnet50_has_the_size_and_the_work_that_are_published():
+    # torchvision's documentation of resnet50: 25,557,032 parameters, 4.09 billion multiply-adds
+    with torch.device("meta"):
+        model, image = ResNet50(), torch.empty(1, 3, 224, 224)
+    with FlopCounterMode(display=False) as counter:
+        scores = model(image)
+    assert count_parameters(model) == 25_557_032 and scores.shape == (1, 1000)
+    assert counter.get_total_flops() / 2 == pytest.approx(4.09e9, rel=0.001)
+    model.layers[0].weight.requires_grad_(False)
+    assert count_parameters(model) == 25_557_032 - 64 * 3 * 7 * 7  # of what is trained
 
 
 def test_bytes_and_floats_of_the_same_pixels_get_the_same_scores():

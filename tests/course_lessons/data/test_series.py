@@ -102,3 +102,11 @@ def test_batches_of_nothing_are_refused(samples, size):
     with pytest.raises(ValueError, match=f"got {samples} samples in batches of {size}"):
         ShuffledBatches(samples, size)
     assert [index.tolist() for index in ShuffledBatches(1, 1)] == [[0]]
+
+
+def test_the_order_of_the_batches_is_that_of_seed_42_unless_another_is_given():
+    for seed, batches in ((42, ShuffledBatches(10, 4)), (7, ShuffledBatches(10, 4, seed=7))):
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(2):
+            expected = torch.randperm(10, generator=generator).split(4)
+            assert [each.tolist() for each in batches] == [each.tolist() for each in expected]

@@ -188,6 +188,7 @@ def test_a_loop_without_end_is_stopped(monkeypatch):
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
     with time_limit(100.0):
         assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] <= 100
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
 def test_an_answer_is_checked_outside_of_the_main_thread_too():

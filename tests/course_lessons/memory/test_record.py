@@ -27,3 +27,17 @@ def test_a_slow_machine_gets_whole_rounds_but_fewer(runs):
     both, order = runs
     assert record.cpu_times_s(both, rounds=9, enough_s=15) == {"short": 4, "long": 33}
     assert order == ["short", "long"] * 2
+
+
+def test_the_memory_in_use_is_the_sum_of_what_the_cpu_has_handed_out_so_far(monkeypatch):
+    def event(ts, size, device=0, name="[memory]"):
+        return {"name": name, "ts": ts, "args": {"Device Type": device, "Bytes": size}}
+
+    events = [event(3_000_000.0, -60), event(1_000_000.0, 100), event(2_000_000.0, 40)]
+    events += [event(1_500_000.0, 7, device=1), {"name": "aten::ones", "ts": 0.0}]
+    monkeypatch.setattr(record, "read_trace", lambda profiler: {"traceEvents": events})
+    done = []
+    found = record.record_memory(lambda: done.append(True))
+    assert done == [True] and found.used_bytes == (100, 140, 80) and found.peak_bytes == 140
+    assert found.times_s == (0, 1, 2)  # a trace counts in microseconds
+    assert record.Record((), ()).peak_bytes == 0

@@ -26,6 +26,8 @@ def size(picture):
 
 def test_the_published_scaling_says_its_speeds_in_words(drawn):
     shown = draw_published_scaling()
+    title = drawn[0].get_title("left")
+    assert title == "Eight GPUs train 6.7 to 7.7 times as fast"
     assert "938 images/s -> 7,248 images/s, 7.7 times" in shown.alt
     assert "2,470 images/s -> 16,621 images/s, 6.7 times" in shown.alt
     assert size(shown) == (1280, 720)

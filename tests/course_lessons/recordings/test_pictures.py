@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from course_lessons.recordings import pictures
 
@@ -49,3 +51,14 @@ def test_each_kind_of_memory_is_named_beside_its_colour_in_the_order_of_the_stac
         corners = area.get_paths()[0].vertices
         assert corners[:, 0].max() == max(times_ms) and corners[:, 1].max() <= below + 1e-9
         assert corners[:, 1].max() >= max(gigabytes[kind])
+
+
+def test_a_title_has_the_share_that_the_lane_of_the_gpu_has(drawn):
+    said = pictures.draw_idle_gpu().alt + pictures.draw_workers().alt
+    idle, without, four = re.findall(r"GPU: busy for (\d+)%", said)
+    titles = [axes.get_title("left") for axes in drawn]
+    assert titles == [
+        f"This V100 has work for {idle}% of its step",
+        f"GPU busy: {without}% without workers, {four}% with 4",
+    ]
+    assert idle == without == "66" and int(four) > 66

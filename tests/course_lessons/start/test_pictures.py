@@ -53,5 +53,10 @@ def test_an_unreliable_bar_is_a_little_longer_than_the_longest_sure_one(drawn):
     assert len(sure) == 4 and unsure == pytest.approx(1.3 * max(sure))
 
 
-def test_a_long_job_is_given_in_hours():
-    assert "Your CPU takes 16.8 h for this job" in draw_own_times({"CPU": timing(0.825)}, 16).alt
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(59.9, "59.9 s"), (60, "1 min"), (7199, "120 min"), (7201, "2 h"), (60_600, "16.8 h")],
+)
+def test_a_job_is_given_in_minutes_unless_these_are_too_few_or_too_many(seconds, said):
+    alt = draw_own_times({"CPU": timing(50_000 / seconds)}, 16).alt
+    assert f"Your CPU takes {said} for this job" in alt

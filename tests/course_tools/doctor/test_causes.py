@@ -10,6 +10,7 @@ from course_tools import doctor
 from course_tools.doctor.causes import find_cause
 from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.finding import REMEDIES
+from course_tools.doctor.judge import explain_silence
 from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 
@@ -74,3 +75,17 @@ def test_every_cause_that_the_code_names_has_its_section():
 def test_every_cause_has_a_machine():
     sections = {cause for cause, section in REMEDIES.items() if "why" in section}
     assert not sections - {machine["cause"] for machine in MACHINES}
+
+
+@pytest.mark.parametrize(
+    ("version", "too_old"), [("2.5.1", True), ("2.6.0", False), ("2.10.0", False), ("1.13", True)]
+)
+def test_torch_2_6_is_the_oldest_that_is_examined(version, too_old):
+    found = find_cause("cpu", Evidence("computer", Package(version), {}))
+    assert (found.cause == "torch-too-old") == too_old
+
+
+def test_of_what_a_child_printed_the_last_line_is_its_error():
+    ended = Outcome("failed", output="it begins\nit ends")
+    why = explain_silence("cpu", ended, Evidence("computer", Package("2.9.0"), {})).why
+    assert "it ends" in why and "it begins" not in why

@@ -11,7 +11,7 @@ from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import PREFIX, read_outcome
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.5, float("nan")])
+@pytest.mark.parametrize("factor", [1.0, 1.5, 0.5, float("nan")])
 def test_an_answer_that_differs_is_wrong_also_if_it_is_no_number(factor, monkeypatch, capsys):
     monkeypatch.setattr(torch.Tensor, "cpu", lambda self: self * factor)
     probes._try_kernels(["cpu"])

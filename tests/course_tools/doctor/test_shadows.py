@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_files_and_packages_with_the_name_of_a_standard_module_are_found(folder):
-    for name in ("queue.py", "train.py", "sys.py", "random.txt"):
+    for name in ("queue.py", "train.py", "sys.py", "random.txt", "json"):
         (folder / name).touch()
     for name in ("token", "data"):
         (folder / name).mkdir()
@@ -42,6 +42,10 @@ def test_the_folder_is_left_only_if_such_a_file_is_in_it(folder, monkeypatch):
     shadows.leave_folder()
     assert sys.path == [str(folder), "elsewhere"]
     (folder / "queue.py").touch()
+    monkeypatch.setattr(sys, "path", ["elsewhere", str(folder)])
+    shadows.leave_folder()  # another one stands first
+    assert sys.path == ["elsewhere", str(folder)]
+    monkeypatch.setattr(sys, "path", [str(folder), "elsewhere"])
     shadows.leave_folder()
     assert sys.path == ["elsewhere"]
 

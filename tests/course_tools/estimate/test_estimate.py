@@ -292,6 +292,14 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
         Chip("Lab card", *figures)
 
 
+def test_a_device_that_is_named_twice_is_answered_once(model):
+    assert len(estimate(model, X, devices=["T4", "t4", Machine("T4")]).rows) == 1
+
+
+def test_the_16_bits_of_a_chip_are_bf16_where_it_has_them():
+    assert [find_chip(name).at("amp") for name in ("A100", "T4")] == ["bf16", "fp16"]
+
+
 def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
     row = estimate(model, X, devices=[Chip("Mine", {"fp32": 10}, 300, 8)]).rows[0]
     assert row.precision == "fp32"
@@ -486,6 +494,8 @@ def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
 
 def test_the_result_says_what_is_not_counted(model):
     assert "The loss is not counted" in plain(estimate(model, X, devices=["T4"]))
+    for batch, said in ((None, True), (1, False)):  # it was asked for, or the example has it
+        assert ("A step has one sample" in plain(estimate(model, X, batch=batch))) == said
     given = estimate(model, X, devices=["T4"], loss=lambda out: out.mean())
     assert "loss is not" not in plain(given)
 

@@ -5,9 +5,11 @@ import torch
 from course_lessons.data.models import ResNet50
 
 from course_tools.estimate import estimate
+from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.known_networks import (
     ALIKE,
     CountedMemory,
+    Network,
     counted_name,
     counted_names,
 )
@@ -89,3 +91,21 @@ def test_a_name_knows_its_depthwise_convolutions():
 def test_what_was_not_counted_is_said_in_a_sentence(name, asked, hint):
     with pytest.raises(ValueError, match=hint):
         estimate(name, **{"inputs": PHOTOGRAPH, "devices": ["T4"]} | asked)
+
+
+@pytest.mark.parametrize(("training", "update", "kernels"), [(True, 28 * 5, 4), (False, 0, 3)])
+def test_a_counted_step_grows_with_its_samples_and_pixels_and_has_one_update(
+    training, update, kernels
+):
+    sums = {"convolution": Sums(100.0, 10.0, 7), "other": Sums(30.0, 20.0, 3)}
+    work = Work(2, 9, training, "fp16", **sums, unaligned=6.0)
+    found = Network(work, trained=5).at(4, "bf16", pixels=3)  # twice the samples
+    assert (found.batch, found.precision, found.unaligned) == (4, "bf16", 36)
+    assert found.convolution == Sums(600, 60, 7)
+    assert found.other == Sums(180, 120 + update, kernels)
+
+
+def test_under_ddp_the_gradients_are_there_a_second_time_in_four_bytes():
+    memory = CountedMemory(8, (MemoryLine(100.0, 2.0),), trained=25)
+    assert memory.under_ddp().lines == (MemoryLine(200.0, 2.0),)
+    assert memory.needed_bytes == pytest.approx(116 * 1.055 + 1.2e9)

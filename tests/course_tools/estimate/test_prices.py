@@ -58,6 +58,7 @@ def test_a_provider_stands_for_its_list_and_ones_own_price_comes_first():
     assert rows["Lambda"]["T4"].price is None and "Lambda" in rows["Lambda"]["H100"].price.source
     typed = estimate(MODEL, X, **asked, prices={"A100": 9})
     assert typed["A100"].price.per_hour == 9 and typed["H100"].price.provider == "RunPod"
+    assert estimate(MODEL, X, devices=["T4"], prices={"T4": 0}).rows[0].cost == 0
     with pytest.raises(ValueError, match="only of RunPod, Lambda"):
         estimate(MODEL, X, prices="Acme")
 
@@ -174,7 +175,10 @@ def test_the_hours_are_also_sessions_and_weeks_of_what_is_free(found):
     assert "epoch" not in free_sessions(colab, epochs=None)
     # it does not fit, or it is done at once
     assert not free_sessions(replace(colab, fits=False), epochs=10)
-    assert not free_sessions(lasting(colab, 0.5), epochs=10)
+    assert not free_sessions(lasting(colab, 0.6), epochs=10)  # 24 to 54 minutes
+    assert free_sessions(lasting(colab, 0.7), epochs=10)
+    for hours, said in ((14, "part of a week"), (16, "about a week"), (46, "about 2 weeks")):
+        assert said in free_sessions(lasting(kaggle, hours), epochs=hours)  # of 30 a week
 
 
 def test_a_bill_has_more_lines_than_the_hours(found):

@@ -59,7 +59,10 @@ def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking)
         return [(line.what, line.size_bytes) for line in copies], [line.what for line in waits]
 
     moved = seen(lambda into, values: values.to(target, non_blocking=non_blocking))
-    assert moved[0] == [(moved[0][0][0], 32)]
+    kinds = {"cpu": "to the GPU, from pageable memory", "pinned": "to the GPU, from pinned memory"}
+    kind = kinds.get(source, "to the CPU" if target == "cpu" else "from GPU to GPU")
+    waits = source[:4] != target[:4] and not non_blocking  # between GPUs the host never waits
+    assert moved == ([(kind, 32)], [f"copy to the {'CPU' if target == 'cpu' else 'GPU'}"] * waits)
     assert seen(lambda into, values: into.copy_(values, non_blocking)) == moved
     together = {"non_blocking": non_blocking}
     assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved

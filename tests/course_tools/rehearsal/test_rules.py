@@ -165,12 +165,12 @@ def test_a_scalar_left_on_the_cpu_is_accepted_where_fake_tensors_accept_it(name)
     assert compare(ours, fake_verdict(operation, given, last)) == "agrees"
 
 
-def test_losses_are_stacked_as_pytorchs_reference_stacks_them_which_joins_no_scalars():
-    losses = ([torch.ones(()), torch.tensor(0.1)],), {}
-    with rehearse():
-        found = [
-            verdict(stack, losses, left)
-            for stack in (torch.stack, torch._refs.stack)
-            for left in (0, 1, None)
-        ]
-    assert found == 2 * ["refused", "refused", ["cuda:0"]]
+@pytest.mark.parametrize("name", ["stack", "block_diag"])
+def test_scalars_are_joined_on_one_device_alone_as_by_pytorchs_references(name):
+    """As in torch.stack([loss, torch.tensor(0.1)]); FakeTensorMode is more lenient."""
+    losses = [torch.ones(()), torch.tensor(0.1)]
+    given = (losses if name == "block_diag" else [losses]), {}
+    for function in (getattr(torch, name), getattr(torch._refs, name)):
+        with rehearse():
+            found = [verdict(function, given, left) for left in (0, 1, None)]
+        assert found == ["refused", "refused", ["cuda:0"]]

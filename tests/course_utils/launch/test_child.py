@@ -253,6 +253,19 @@ def test_a_rank_whose_starter_cannot_end_it_ends_the_group_five_seconds_later(mo
     assert done == [(3, 1), 5, (os.getpgrp(), signal.SIGKILL)]
 
 
+def test_a_rank_of_ddp_knows_its_number_and_forks_the_workers_of_its_loader(monkeypatch):
+    done = []
+    monkeypatch.setattr(
+        child.multiprocessing, "set_start_method", lambda *how, **_: done.append(how)
+    )
+    monkeypatch.setattr(child, "fit", lambda *given: done.append(os.environ["LOCAL_RANK"]))
+    watch = SimpleNamespace(start=lambda: done.append("watched"))
+    monkeypatch.setattr(child.threading, "Thread", lambda target, daemon: watch)
+    child.fit_as_rank(3, request_for(), "cpu", 4)
+    forks = [("fork",)] if sys.platform == "linux" else []
+    assert done == ["watched", *forks, "3"]
+
+
 def test_a_signal_to_the_starter_is_reported_once_and_ends_the_group(monkeypatch):
     ended, (read, write) = [], os.pipe()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -144,3 +145,55 @@ def test_a_limit_of_address_space_is_named_when_the_training_cannot_start(tmp_pa
     """
     done = python("-c", code, fresh=True)
     assert "RunError" in done.stderr and "ulimit -v` allows a process 537 MB" in done.stderr
+
+
+class Training:
+    """Stands in for the process that starts the ranks."""
+
+    pid, returncode = 4711, 3
+
+    def __init__(self, command, *, stdout, pass_fds, **how):
+        self.how, self.ended = how, threading.Event()
+        os.write(stdout, b"connected peer ranks\nepoch 1\n")
+        os.write(pass_fds[0], json.dumps({"why": "no reason", "refused": False}).encode())
+        self.done = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def wait(self):
+        self.done.append("waited")
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_outlives_a_training_is_ended_and_so_is_one_that_is_stopped(
+    tmp_path, monkeypatch, capsys, interrupted
+):
+    started, ended, finished = [], [], threading.Event()
+
+    def popen(*words, **how):
+        started.append(Training(*words, **how))
+        if interrupted:
+            started[0].wait = lambda: finished.wait(60)
+        return started[0]
+
+    def show(text):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parent.subprocess, "Popen", popen)
+    monkeypatch.setattr(parent, "end_group", lambda group: ended.append(group))
+    if interrupted:
+        monkeypatch.setattr(parent, "_show", show)
+        with pytest.raises(KeyboardInterrupt):
+            parent._follow(Request(TRAINING, out=str(tmp_path)), 0, {})
+        assert ended == [4711]
+        finished.set()
+        return
+    status, report = parent._follow(Request(TRAINING, out=str(tmp_path)), 0, {})
+    assert (status, report["why"]) == (3, "no reason")
+    assert started[0].done == ["waited"] and ended == [4711]
+    assert capsys.readouterr().out == "epoch 1\n"
+    assert started[0].how["start_new_session"]  # out of reach of Ctrl-C
