@@ -26,11 +26,12 @@ from course_lessons.openings import OPENINGS  # noqa: E402
 from tools.copies import LESSONS, copy_of, hand_out  # noqa: E402
 
 # These name all lessons or tools, so they do not say what one lesson uses.
-NAME_ALL = ("course_lessons/openings.py", "course_tools/__main__.py")
+NAME_ALL = ("course_lessons/openings.py", "course_tools/__init__.py", "course_tools/__main__.py")
 # Tables of which a lesson gets some rows: its own pattern, or the one for all others.
 USUAL = r"^(resnet|resnext|vit_|efficientnet|mobilenet|convnext)"
 KNOWN = {
     "worth_it": rf"{USUAL}|^[^,]*,[^,]*,0,",  # all networks, the rare ones without training
+    "waiting": "^$",  # it estimates nothing
     "others": USUAL,
 }
 TABLES = {
@@ -43,7 +44,7 @@ TABLES = {
         "others": "^$",
     },
     "course_tools/estimate/counted_networks.csv.gz": KNOWN,
-    "course_tools/estimate/counted_memory.csv.gz": KNOWN | {"waiting": "^$"},
+    "course_tools/estimate/counted_memory.csv.gz": KNOWN,
 }
 LINE = 1000  # characters of text in a line
 CELL = """

@@ -74,6 +74,18 @@ def test_what_compiling_leaves_behind_is_over_before_the_steady_state_counts(wor
     assert timed.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("first_s", "call_s", "settled_s"),
+    [(0.021, 0.001, 0.15), (0.019, 0.001, 0), (0.05, 0.0051, 0), (0.05, 0.0049, 0.15)],
+)
+def test_a_call_settles_for_150_ms_after_a_first_one_of_20_ms_and_ten_times_its_own(
+    world, first_s, call_s, settled_s
+):
+    watch = Stopwatch(working(world, forever(first_s, call_s)), CPU)
+    watch.warm_up()
+    assert world.now - first_s - call_s == pytest.approx(settled_s, abs=1.1 * call_s)
+
+
 def test_a_short_call_is_not_made_to_settle(world):
     timed = world.time(working(world, forever(0.001, *[0.0006] * 2, 0.0003)))
     assert timed.runs * 0.0003 == pytest.approx(world.now - 0.001, rel=0.5)
@@ -105,7 +117,7 @@ def test_two_per_cent_to_either_side_are_narrow_and_more_are_not(world, other, s
     assert blocks == 20 if stops else blocks > 100
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(1e-4, 1), (1.0, 0)])
+@pytest.mark.parametrize(("seconds", "calls"), [(1.9e-3, 1), (2.1e-3, 0)])
 def test_only_a_short_block_is_led_in(seconds, calls):
     called = []
     watch = Stopwatch(lambda: called.append(1), CPU)

@@ -206,3 +206,13 @@ def test_a_network_with_dropout_draws_the_same_masks_for_each_contestant(name):
     with using_threads(2):
         found = compare_devices(work, [4], "cpu", max_s=0.01)
     assert [one.threads for one in found.measurements] == [1, 2]
+
+
+def test_each_call_that_is_checked_draws_numbers_of_its_own_and_each_contestant_the_same():
+    drawn = []
+
+    def work(size, device):
+        return lambda: drawn.append(torch.rand(1).item()) or torch.zeros(1)
+
+    compare_devices(work, [1], "cpu", max_s=0.01)
+    assert drawn[0] != drawn[1] and drawn[2:4] == drawn[:2]

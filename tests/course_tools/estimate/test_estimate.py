@@ -292,6 +292,10 @@ def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
         Chip("Lab card", *figures)
 
 
+def test_a_device_that_is_named_twice_is_answered_once(model):
+    assert len(estimate(model, X, devices=["T4", "t4", Machine("T4")]).rows) == 1
+
+
 def test_the_16_bits_of_a_chip_are_bf16_where_it_has_them():
     assert [find_chip(name).at("amp") for name in ("A100", "T4")] == ["bf16", "fp16"]
 

@@ -58,6 +58,7 @@ def test_a_provider_stands_for_its_list_and_ones_own_price_comes_first():
     assert rows["Lambda"]["T4"].price is None and "Lambda" in rows["Lambda"]["H100"].price.source
     typed = estimate(MODEL, X, **asked, prices={"A100": 9})
     assert typed["A100"].price.per_hour == 9 and typed["H100"].price.provider == "RunPod"
+    assert estimate(MODEL, X, devices=["T4"], prices={"T4": 0}).rows[0].cost == 0
     with pytest.raises(ValueError, match="only of RunPod, Lambda"):
         estimate(MODEL, X, prices="Acme")
 

@@ -497,6 +497,12 @@ def pass_scalar_that_learns_on_the_cpu(device):
     return torch.ones(2, device=device) * scale.detach()
 
 
+def pass_scalar_of_the_cpu_as_the_first_gradient(device):
+    rows = torch.ones(3, device=device, requires_grad=True)
+    rows.sum().backward(torch.tensor(2.0))
+    return rows.grad
+
+
 def pass_condition(device):
     rows = torch.ones(3, device=device)
     return torch.cond(rows.sum() > 0, lambda rows: rows + 1, lambda rows: rows, (rows,))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_tools.rehearsal import rehearse
+from course_tools.rehearsal import Occurrence, Report, rehearse
 
 
 def test_who_moved_data_and_met_an_error_at_once_is_not_asked_whether_anything_was_moved():
@@ -39,3 +39,72 @@ def test_the_report_counts_copies_waits_and_steps():
     with rehearse() as rehearsal:
         torch.ones(1, device="cuda") + 1
     assert "\nCopies: none\nWaits of the host for the GPU: none\n" in repr(rehearsal.report)
+
+
+SEEN = """\
+Rehearsed on 2 simulated GPUs (cuda): 2 steps, 1,000 operations, 25.0% of them on the GPU.
+Copies: 21, 10.5 per step, 6.00 KiB
+  1 x a, 1.00 KiB, a.py:1
+  2 x a, 1.00 KiB, a.py:2
+  3 x a, 1.00 KiB, a.py:3
+  4 x a, 1.00 KiB, a.py:4
+  5 x a, 1.00 KiB, a.py:5
+  and 1 lines more
+Waits of the host for the GPU: 3, 1.5 per step
+  3 x .item(), a.py:9
+On the CPU meanwhile: none
+Memory of the tensors on cuda:0, peak: 2.00 GiB
+Memory of the tensors on cuda:1, peak: 0 bytes
+  2.00 GiB, a.py:7
+Note: take care
+Not looked at:
+  speed"""
+
+
+def test_the_words_of_a_report_say_its_numbers_line_by_line():
+    report = Report(
+        kind="cuda",
+        gpus=2,
+        operations=1000,
+        on_gpu=250,
+        steps=2,
+        copies=tuple(Occurrence("a", f"a.py:{line}", line, 1024) for line in range(1, 7)),
+        waits=(Occurrence(".item()", "a.py:9", 3, 0),),
+        on_cpu=(),
+        peak_bytes=(2 * 1024**3, 0),
+        peak_by=(Occurrence("memory", "a.py:7", 0, 2 * 1024**3),),
+        remarks=("take care",),
+        not_looked_at=("speed",),
+    )
+    assert repr(report) == SEEN
+
+
+def test_what_happened_on_one_line_is_added_up_and_the_largest_stands_first():
+    with rehearse(gpus=2) as rehearsal:
+        small, large = torch.ones(256), torch.ones(1024)
+        for _ in range(2):
+            small.cuda(), small.cuda(1)
+        kept = [large.cuda() for _ in range(3)]
+        kept[0].copy_(kept[1])  # on one card, which is no copy between two
+        torch.ones(2).add(1)
+        torch.ones(()).add(1)  # one value is no work
+        del kept
+        torch.ones(1, device="cuda")
+    report = rehearsal.report
+    assert [(line.count, line.size_bytes) for line in report.copies] == [(3, 3 * 4096), (4, 4096)]
+    assert [line.count for line in report.waits] == [4, 3]
+    assert [(line.count, line.size_bytes) for line in report.on_cpu] == [(1, 0)]
+    assert report.peak_bytes == (3 * 4096, 1024)
+    assert [line.size_bytes for line in report.peak_by] == [3 * 4096, 1024]
+
+
+def test_each_operation_is_counted_once_where_it_runs():
+    with rehearse() as rehearsal:
+        there, here = torch.ones(2, device="cuda"), torch.ones(2)
+        before = rehearsal.report
+        there.add(1)
+        both = rehearsal.report
+        here.add(1)
+        last = rehearsal.report
+    assert (both.operations, both.on_gpu) == (before.operations + 1, before.on_gpu + 1)
+    assert (last.operations, last.on_gpu) == (both.operations + 1, both.on_gpu)

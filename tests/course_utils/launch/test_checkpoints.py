@@ -132,6 +132,17 @@ def test_a_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resum
         check_checkpoint(request_to_resume)
 
 
+@pytest.mark.parametrize(("size", "refused"), [(20_000_000, False), (20_000_001, True)])
+def test_what_torch_would_read_object_by_object_has_twenty_megabytes(
+    request_to_resume, size, refused
+):
+    with zipfile.ZipFile(request_to_resume.checkpoint, "w") as archive:
+        archive.writestr("archive/data.pkl", bytes(size))
+    with pytest.raises(LaunchError) as found:  # it is no checkpoint in any case
+        check_checkpoint(request_to_resume)
+    assert ("too many objects" in str(found.value)) == refused
+
+
 def test_a_pipe_in_place_of_a_checkpoint_is_refused(request_to_resume):
     os.mkfifo(request_to_resume.checkpoint)
     with pytest.raises(LaunchError, match="not a file"):
