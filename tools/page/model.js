@@ -233,7 +233,8 @@ function isVolta(work, chip, precision) {
 function compared(work, chip, precision) {
   const kind = kindOf(work);
   const alike = EVIDENCE.filter((one) => one.kind === kind);
-  const onIt = alike.filter((one) => whoMeasured(one.devices ?? {}, chip).length);
+  const sameStep = alike.filter((one) => one.training === work.training);
+  const onIt = sameStep.filter((one) => whoMeasured(one.devices ?? {}, chip).length);
   const who = EVIDENCE.flatMap((one) => whoMeasured({ ...one.devices, ...one.off }, chip));
   const near = onIt.length > 0 || new Set(who).size > 1;
   const sources = new Set(alike.flatMap((one) => one.sources ?? []));

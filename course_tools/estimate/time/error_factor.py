@@ -102,8 +102,8 @@ def compared(work: Work, chip: Chip, compiled: bool = False) -> tuple[bool, dict
     """Return whether such work was checked on such a card, and the factor for it.
 
     It was if two sources or more published this kind of work, in any step and precision, and one of
-    them for this card or one of its family, or two any work on it; and if the card was off in no
-    work of this kind. With torch.compile sources differ too much for that.
+    them this step on this card or one of its family, or two any work on it; and if the card was off
+    in no work of this kind. With torch.compile sources differ too much for that.
 
     Returns:
         Whether it was checked; and "factor", "about" and whether the card is "near" those that were
@@ -112,7 +112,8 @@ def compared(work: Work, chip: Chip, compiled: bool = False) -> tuple[bool, dict
     known, kind = fitted()["factors"], kind_of(work)
     alike = [one for one in fitted()["evidence"] if one["kind"] == kind]
     alike = [one for one in alike if one["compiled"] == compiled]
-    on_it = [one for one in alike if _devices_like(one["devices"], chip)]
+    same_step = [one for one in alike if one["training"] == work.training]
+    on_it = [one for one in same_step if _devices_like(one["devices"], chip)]
     plain = [one for one in fitted()["evidence"] if not one["compiled"]]
     who = {source for one in plain for source in _who_measured(one, chip)}
     near = bool(on_it) or len(who) > 1

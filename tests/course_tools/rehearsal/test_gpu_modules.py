@@ -28,6 +28,9 @@ def test_the_time_between_two_events_is_in_milliseconds():
 
 
 def test_each_card_says_what_it_was_made_as():
+    with rehearse():
+        card = torch.cuda.get_device_properties(0)
+        assert (card.major, card.minor, card.total_memory) == (8, 0, 16 * 1024**3)
     with rehearse(gpus=2, memory="2 GiB", capability=(7, 5)):
         assert torch.cuda.device_count() == torch.accelerator.device_count() == 2
         assert torch.cuda.is_available() and torch.cuda.get_device_capability(1) == (7, 5)
@@ -71,6 +74,7 @@ def test_the_memory_of_a_card_is_counted_now_and_at_its_peak():
         kept = torch.ones(MIB // 4, device="cuda:1")
         freed = torch.ones(MIB // 2, device="cuda:1")
         del freed
+        torch.ones(1, device="cuda:1")
         assert torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == 0
         assert torch.cuda.memory_allocated(1) == torch.cuda.memory_reserved(1) == kept.nbytes
         assert torch.cuda.max_memory_allocated(1) == torch.cuda.max_memory_reserved(1) == 3 * MIB

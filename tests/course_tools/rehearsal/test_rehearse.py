@@ -6,6 +6,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -280,3 +281,23 @@ def test_a_rehearsal_inside_another_is_that_one_or_refused(inner, fits):
     ends = contextlib.nullcontext() if fits else pytest.raises(ValueError, match="is running")
     with rehearse(memory="1 GB", capability=(7, 5)), ends, rehearse(**inner):
         assert torch.cuda.get_device_properties(0).total_memory == 10**9
+
+
+def test_a_tensor_is_named_as_the_program_reaches_it():
+    with rehearse():
+        mask = torch.ones(3)
+        holder = SimpleNamespace(one=1, mask=torch.ones(3), two=2)
+        rows, table = [0, torch.ones(3)], {"mask": torch.ones(3)}
+        layer = nn.Sequential(nn.BatchNorm1d(3))
+        reached = {
+            "mask": lambda: mask,
+            "holder.mask": lambda: holder.mask,
+            "rows[1]": lambda: rows[1],
+            "table['mask']": lambda: table["mask"],
+            "layer.0.weight": lambda: layer[0].weight,
+            "layer.0.running_mean": lambda: layer[0].running_mean,
+        }
+        for name, reach in reached.items():
+            with pytest.raises(RuntimeError) as caught:
+                torch.ones(3, device="cuda") + reach()
+            assert f"`{name}`" in caught.value.__notes__[0]

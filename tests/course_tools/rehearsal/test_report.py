@@ -96,3 +96,15 @@ def test_what_happened_on_one_line_is_added_up_and_the_largest_stands_first():
     assert [(line.count, line.size_bytes) for line in report.on_cpu] == [(1, 0)]
     assert report.peak_bytes == (3 * 4096, 1024)
     assert [line.size_bytes for line in report.peak_by] == [3 * 4096, 1024]
+
+
+def test_each_operation_is_counted_once_where_it_runs():
+    with rehearse() as rehearsal:
+        there, here = torch.ones(2, device="cuda"), torch.ones(2)
+        before = rehearsal.report
+        there.add(1)
+        both = rehearsal.report
+        here.add(1)
+        last = rehearsal.report
+    assert (both.operations, both.on_gpu) == (before.operations + 1, before.on_gpu + 1)
+    assert (last.operations, last.on_gpu) == (both.operations + 1, both.on_gpu)

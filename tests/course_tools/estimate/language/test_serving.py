@@ -89,6 +89,7 @@ def test_what_fits_by_half_a_per_cent_does_not_fit():
         ("vLLM", "A100 80GB", "Qwen2.5 0.5B", True, (1.3, 1.8)),
         ("vLLM", "T4", "Qwen2.5 0.5B", False, (1.8, 1.8)),
         ("llama.cpp", "RTX 3090", "Qwen2.5 1.5B", False, (3.0, 2.4)),
+        ("llama.cpp", "RTX 4080", "Gemma 2B", False, (3.0, 2.4)),
         ("llama.cpp", "RTX 4090", "Qwen3 30B-A3B", False, (3.0, 2.4)),
         ("Transformers", "A100 80GB", "Llama 2 7B", True, (2.0, 1.3)),
     ],

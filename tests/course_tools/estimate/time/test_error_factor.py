@@ -145,13 +145,24 @@ def test_host_and_chip_have_a_factor_each_for_their_seconds(training, hosts):
         assert (found.factor, found.upper) == pytest.approx((whole_s / least_s, most_s / whole_s))
 
 
-@pytest.mark.parametrize(("sources", "checked"), [(["a"], False), (["a", "b"], True)])
-def test_work_is_checked_where_two_sources_published_it(monkeypatch, sources, checked):
+@pytest.mark.parametrize(
+    ("sources", "same_step", "checked", "near"),
+    [
+        (["a"], True, False, True),
+        (["a", "b"], True, True, True),
+        (["a", "b"], False, True, True),  # two measured the card at some work
+        (["b"], False, False, False),  # one measured it, and the other step
+    ],
+)
+def test_work_is_checked_where_two_sources_published_it(
+    monkeypatch, sources, same_step, checked, near
+):
     one = {"kind": kind_of(TEXT), "compiled": False, "measurements": 3, "off": {}}
-    one |= {"sources": sources, "devices": {"A100 80GB": sources}}
+    one |= {"training": TEXT.training == same_step, "sources": sources}
+    one |= {"devices": {"A100 80GB": sources}}
     monkeypatch.setattr(module, "fitted", lambda: fitted() | {"evidence": [one]})
     found, used = module.compared(TEXT, find_chip("A100"))
-    assert (found, used["near"]) == (checked, True)
+    assert (found, used["near"]) == (checked, near)
 
 
 def test_the_sentence_on_several_devices_has_the_widest_interval_of_them():
