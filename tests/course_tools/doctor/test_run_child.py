@@ -170,7 +170,7 @@ def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept(
 )
 def test_a_status_of_windows_says_how_a_child_ended(status, ended, signal_):
     outcome = read_outcome(status, b"")
-    assert (outcome.ended, outcome.signal) == (ended, signal_)
+    assert (outcome.ended, outcome.signal, outcome.working) == (ended, signal_, False)
 
 
 def test_last_words_begin_with_a_whole_line_so_that_no_half_of_a_key_is_shown():
