@@ -65,4 +65,4 @@ def _cell(text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    return html.escape(clean(text, 600), quote=True)
+    return html.escape(clean(text, 600))

@@ -112,7 +112,7 @@ def names(running: World) -> Iterator[Name]:
         table |= {
             "current_allocated_memory": table["memory_allocated"],
             "driver_allocated_memory": table["memory_allocated"],
-            "recommended_max_memory": lambda: running.cards[0].total,
+            "recommended_max_memory": lambda: running.cards[0].total_bytes,
         }
     if running.kind == "cuda":
         table |= cuda_table(running)
@@ -237,7 +237,7 @@ def properties(running: World, index: int) -> Any:
         name=NAMES[running.kind],
         major=running.capability[0],
         minor=running.capability[1],
-        total_memory=running.cards[index].total,
+        total_memory=running.cards[index].total_bytes,
         multi_processor_count=40,
         max_threads_per_multi_processor=1024,
         warp_size=32,
@@ -308,28 +308,28 @@ def memory_table(running: World) -> dict[str, Any]:
         return running.cards[index_of(running, device)]
 
     def reset(device: Any = None) -> None:
-        card(device).peak = card(device).live
+        card(device).peak_bytes = card(device).live_bytes
 
     def stats(device: Any = None) -> dict[str, Any]:
         names = ("allocated_bytes", "active_bytes", "reserved_bytes", "requested_bytes")
         found: dict[str, Any] = {}
         for name in names:
-            found[f"{name}.all.current"] = card(device).live
-            found[f"{name}.all.peak"] = card(device).peak
+            found[f"{name}.all.current"] = card(device).live_bytes
+            found[f"{name}.all.peak"] = card(device).peak_bytes
         return found | {"num_ooms": 0, "num_alloc_retries": 0, "allocation.all.current": 0}
 
     def mem_get_info(device: Any = None) -> tuple[int, int]:
-        return max(card(device).total - card(device).live, 0), card(device).total
+        return max(card(device).total_bytes - card(device).live_bytes, 0), card(device).total_bytes
 
     def summary(device: Any = None, abbreviated: bool = False) -> str:
-        now, most = size_text(card(device).live), size_text(card(device).peak)
+        now, most = size_text(card(device).live_bytes), size_text(card(device).peak_bytes)
         return f"rehearsal: tensors {now}, peak {most}"
 
     def live(device: Any = None) -> int:
-        return card(device).live
+        return card(device).live_bytes
 
     def peak(device: Any = None) -> int:
-        return card(device).peak
+        return card(device).peak_bytes
 
     return {
         "memory_allocated": live,

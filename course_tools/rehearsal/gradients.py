@@ -108,6 +108,7 @@ def _hooks() -> Iterator[Name]:
                     fail(message, [argument("gradient", new)])
             return found
 
+        call.__name__ = name  # PyTorch's own messages have it
         return call
 
     def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:

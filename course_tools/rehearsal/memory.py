@@ -16,42 +16,44 @@ class SimulatedGpu:
 
     kind: str  #: "cuda", "mps" or "xpu"
     index: int
-    total: int  #: bytes
+    total_bytes: int
     limited: bool  #: False if nobody gave a size: nothing is refused
-    live: int = 0
-    peak: int = 0  #: since torch.cuda.reset_peak_memory_stats
-    highest: int = 0  #: since the rehearsal began
+    live_bytes: int = 0
+    peak_bytes: int = 0  #: since torch.cuda.reset_peak_memory_stats
+    highest_bytes: int = 0  #: since the rehearsal began
     made: Counter[Spot] = field(default_factory=Counter)  #: bytes alive, by who made them
     at_peak: Counter[Spot] = field(default_factory=Counter)
-    copied: int = 0  #: bytes alive when `at_peak` was copied: within 2 % of the highest
+    copied_bytes: int = 0  #: alive when `at_peak` was copied: within 2 % of the highest
 
     def take(self, size: int, place: Spot) -> None:
         """Count a storage in, or raise torch.OutOfMemoryError."""
         self.check(size)
-        self.live += size
+        self.live_bytes += size
         self.made[place] += size
-        self.peak = max(self.peak, self.live)
-        if self.live > self.highest:
-            self.highest = self.live
-            if self.live * 50 > self.copied * 51:  # a copy for each small tensor would be slow
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        if self.live_bytes > self.highest_bytes:
+            self.highest_bytes = self.live_bytes
+            if (
+                self.live_bytes * 50 > self.copied_bytes * 51
+            ):  # a copy for each small tensor would be slow
                 self.at_peak = Counter(self.made)
-                self.copied = self.live
+                self.copied_bytes = self.live_bytes
 
     def free(self, size: int, place: Spot) -> None:
         """Count a storage out."""
-        self.live -= size
+        self.live_bytes -= size
         self.made[place] -= size
 
     def check(self, size: int) -> None:
         """Raise torch.OutOfMemoryError if so many bytes more do not fit."""
-        if self.limited and self.live + size > self.total:
+        if self.limited and self.live_bytes + size > self.total_bytes:
             kind = RuntimeError if self.kind == "mps" else torch.OutOfMemoryError
             raise kind(out_of_memory(self, size))
 
 
 def out_of_memory(card: SimulatedGpu, asked: int) -> str:
     """Return PyTorch's message for memory that is full; each kind of GPU has its own."""
-    live, total = card.live, card.total
+    live, total = card.live_bytes, card.total_bytes
     if card.kind == "mps":
         return (
             f"MPS backend out of memory (MPS allocated: {size_text(live)}, other allocations: "

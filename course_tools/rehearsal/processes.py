@@ -70,7 +70,7 @@ def settings_of(running: World) -> dict[str, Any]:
     return {
         "kind": running.kind,
         "gpus": len(running.cards),
-        "memory": card.total if card.limited else None,
+        "memory": card.total_bytes if card.limited else None,
         "capability": running.capability,
         "tells": bool(running.script),
     }
@@ -79,7 +79,7 @@ def settings_of(running: World) -> dict[str, Any]:
 def command_of(running: World) -> list[str]:
     """Return the options with which a script is rehearsed in another process."""
     card = running.cards[0]
-    memory = ["--memory", str(card.total)] if card.limited else []
+    memory = ["--memory", str(card.total_bytes)] if card.limited else []
     capability = "{}.{}".format(*running.capability)
     command = ["-m", "course_tools.rehearsal", "--device", running.kind, "--hide-real"]
     return [*command, "--gpus", str(len(running.cards)), "--capability", capability, *memory]

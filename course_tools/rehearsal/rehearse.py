@@ -91,7 +91,9 @@ def rehearse(
     if outer is not None:
         asked = [(kind, outer.kind), (gpus, len(outer.cards))]
         if memory is not None:
-            asked.append((world.cards[0].total, outer.cards[0].limited and outer.cards[0].total))
+            asked.append(
+                (world.cards[0].total_bytes, outer.cards[0].limited and outer.cards[0].total_bytes)
+            )
         if capability != USUAL_CAPABILITY:
             asked.append((world.capability, outer.capability))
         if any(one != other for one, other in asked):
@@ -166,7 +168,7 @@ def make_world(
 def described(world: World) -> str:
     """Return what there is in a rehearsal, in words."""
     card = world.cards[0]
-    memory = f"{card.total:,} bytes" if card.limited else "memory without a limit"
+    memory = f"{card.total_bytes:,} bytes" if card.limited else "memory without a limit"
     capability = "{}.{}".format(*world.capability)
     return f"{len(world.cards)} x {world.kind} with {memory} and capability {capability}"
 

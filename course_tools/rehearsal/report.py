@@ -127,7 +127,7 @@ def report_of(world: World) -> Report:
         copies=lines(("to the", "from GPU")),
         waits=lines(("wait: ",)),
         on_cpu=lines(("on the CPU",), sized=False),
-        peak_bytes=tuple(card.highest for card in world.cards),
+        peak_bytes=tuple(card.highest_bytes for card in world.cards),
         peak_by=tuple(sorted(by, key=lambda each: -each.size_bytes)),
         remarks=(*world.remarks, *compiled_elsewhere()),
     )

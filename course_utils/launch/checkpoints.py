@@ -62,7 +62,7 @@ def keep_last_run(request: Request) -> None:
         replace(result, checkpoint=str(kept)).save(kept.with_suffix(".json"))
         result_file.unlink()
     saved.rename(kept)
-    print(f"the previous run's checkpoint is kept as {kept}", flush=True)
+    print(f"the previous run's checkpoint is kept as {kept}")
 
 
 def check_checkpoint(request: Request) -> None:

@@ -72,7 +72,7 @@ def choose_accelerator(request: Request) -> tuple[str, int]:
         if not kind.host:
             if forced:
                 raise LaunchError(f"DDP cannot use {device}, which COURSE_DEVICE names; unset it.")
-            print(f"DDP cannot use {device}, so this trains on the CPU.", flush=True)
+            print(f"DDP cannot use {device}, so this trains on the CPU.")
         # Four are allowed everywhere, so that every machine can try it.
         default, limit = 1, max(4, usable_cores())
         accelerator, noun = "cpu", "CPU processes"
@@ -165,9 +165,9 @@ def train(request: Request) -> None:
         raise LaunchError(str(error)) from None
     os.environ.update(variables)
     if request.resume and not request.checkpoint.exists():
-        print(f"there is no checkpoint in {request.out}, so this begins with epoch 1", flush=True)
+        print(f"there is no checkpoint in {request.out}, so this begins with epoch 1")
     ranks = "1 rank" if count == 1 else f"{count} ranks"
-    print(f"training {request.training} with {ranks} on {accelerator}", flush=True)
+    print(f"training {request.training} with {ranks} on {accelerator}")
     if request.spawns:
         fit(request, accelerator, count)
     else:
@@ -200,7 +200,7 @@ def try_to_train(request: Request) -> tuple[str, bool]:
             return cause.removeprefix(REFUSAL), True
         if why := does_not_fit(request, cause):
             return why, True
-        print(without_library_frames(error.msg), flush=True)
+        print(without_library_frames(error.msg))
         return f"rank {error.error_index} raised {cause}", False
     except ProcessExitedException as error:
         return f"rank {error.error_index} {how_it_ended(error.exit_code)}", False
@@ -210,7 +210,7 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         text = traceback.format_exc()
         if why := does_not_fit(request, cause_of(text)):
             return why, True
-        print(without_library_frames(text), flush=True)
+        print(without_library_frames(text))
         return f"{request.training} raised {cause_of(text)}", False
     if file_identity(request.result_file) not in (None, result_before):
         return "", False

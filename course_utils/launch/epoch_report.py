@@ -89,7 +89,7 @@ class EpochReport(pl.callbacks.Checkpoint):
             line += f": train_loss {self.losses[-1]:.4g}"
         trainer.save_checkpoint(self.request.checkpoint)
         if trainer.is_global_zero:
-            print(line, flush=True)
+            print(line)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the result, unless there was no batch to train on."""

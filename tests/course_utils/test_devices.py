@@ -351,3 +351,16 @@ def programs_that_waiting_runs() -> int:
 
 def test_waiting_for_xla_runs_what_was_recorded(in_xla):
     assert in_xla(programs_that_waiting_runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("tpus", "rehearses", "fine"), [(2, False, "xla:1"), (0, True, "xla:0"), (0, False, None)]
+)
+def test_xla_has_the_tpus_of_this_machine_or_else_its_rehearsal(monkeypatch, tpus, rehearses, fine):
+    monkeypatch.setattr(detect, "xla_tpus", lambda: [Card("a TPU")] * tpus)
+    monkeypatch.setattr(detect, "can_rehearse", lambda: rehearses)
+    if fine:
+        assert str(as_torch_device(fine)) == fine
+        fine = f"xla:{int(fine[-1]) + 1}"
+    with pytest.raises(RuntimeError, match="was requested, but this machine has cpu"):
+        as_torch_device(fine or "xla")

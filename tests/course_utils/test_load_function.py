@@ -99,3 +99,10 @@ def test_an_error_in_the_file_is_passed_on(write):
 def test_a_name_is_checked_without_running_its_file(write):
     path = write("checked.py", "raise RuntimeError('this file was run')\n")
     assert split_name(f"{path}:make") == (str(path), "make")
+
+
+def test_a_folder_without_code_is_not_taken_for_a_library_of_its_name(write):
+    sys.modules.pop("colorsys", None)
+    write("colorsys/data.csv", "1,2\n")
+    file = write("one.py", "import colorsys\n\ndef f():\n    return colorsys.rgb_to_hsv(0, 0, 0)\n")
+    assert load_function(f"{file}:f")() == (0.0, 0.0, 0)

@@ -118,3 +118,10 @@ def test_each_row_of_the_table_in_the_course_is_what_its_source_is_read_as():
             read |= {(row["model"], *both)}
     batches = published_measurements.BATCHES.values()
     assert len(read) == sum(len(set(each.values())) for each in batches)
+
+
+def test_its_help_begins_with_what_it_does(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    with pytest.raises(SystemExit):
+        published_measurements.main()
+    assert "Collect published speeds" in capsys.readouterr().out

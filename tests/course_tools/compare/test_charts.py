@@ -142,6 +142,7 @@ def test_the_sizes_on_the_axis_never_touch(sizes):
     assert all(one[2] < other[0] for one, other in itertools.pairwise(boxes))
     assert axes.get_xticks()[0] == sizes[-1]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert not len(axes.get_xticks(minor=True)) and not len(axes.get_yticks(minor=True))
     picture(axes, "The sizes of a comparison on its axis.")  # closes it
 
 

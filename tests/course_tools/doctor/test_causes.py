@@ -89,3 +89,11 @@ def test_of_what_a_child_printed_the_last_line_is_its_error():
     ended = Outcome("failed", output="it begins\nit ends")
     why = explain_silence("cpu", ended, Evidence("computer", Package("2.9.0"), {})).why
     assert "it ends" in why and "it begins" not in why
+
+
+def test_a_file_in_the_way_of_torch_is_named_with_the_last_line_that_was_printed():
+    ended = Outcome("failed", output="Traceback\nImportError: no Queue in /x/queue.py")
+    evidence = Evidence("computer", Package("2.9.0"), {"cpu": ended}, shadows=("/x/queue.py",))
+    found = find_cause("cpu", evidence)
+    assert found.cause == "module-shadowed" and "/x/queue.py" in found.why
+    assert "ImportError: no Queue" in found.why and "Traceback" not in found.why

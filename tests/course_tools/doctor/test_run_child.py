@@ -8,10 +8,12 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from stand_ins import needs_linux
 
+from course_tools.doctor import run_child
 from course_tools.doctor.causes import find_cause
 from course_tools.doctor.evidence import Evidence
 from course_tools.doctor.packages import Package
@@ -32,6 +34,35 @@ def run(*words, limit_s=60.0):
 
 def python(code, limit_s=60.0):
     return run(sys.executable, "-c", code, limit_s=limit_s)
+
+
+def test_children_are_looked_at_in_turns_until_they_end_or_their_time_is_over(monkeypatch):
+    now = [0.0]
+
+    def pause(seconds):
+        now[0] += seconds
+
+    class Child:
+        half_cpu_s = 0.0
+
+        def __init__(self, command):
+            (self.ends_s,) = command.words
+
+        def cpu_s(self):
+            return now[0]
+
+        def has_ended(self):
+            return now[0] > self.ends_s
+
+        def end(self, limit_s):
+            return round(now[0], 2), round(self.half_cpu_s, 2), limit_s
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=pause)
+    monkeypatch.setattr(run_child, "time", clock)
+    monkeypatch.setattr(run_child, "_Child", Child)
+    found = run_all({"quick": Command([0.11]), "slow": Command([9.0])}, 1.01)
+    # one look each 0.02 s; what was computed in the first half is noted until half the time is over
+    assert found == {"quick": (0.12, 0.12, 0), "slow": (1.02, 0.5, 1.01)}
 
 
 @pytest.mark.process
@@ -139,7 +170,7 @@ def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept(
 )
 def test_a_status_of_windows_says_how_a_child_ended(status, ended, signal_):
     outcome = read_outcome(status, b"")
-    assert (outcome.ended, outcome.signal) == (ended, signal_)
+    assert (outcome.ended, outcome.signal, outcome.working) == (ended, signal_, False)
 
 
 def test_last_words_begin_with_a_whole_line_so_that_no_half_of_a_key_is_shown():

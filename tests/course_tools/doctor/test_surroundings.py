@@ -78,6 +78,16 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
     assert package.xpu is xpu and package.shadow == ""
 
 
+def test_a_file_of_ones_own_stands_in_the_way_of_a_package_and_has_no_release(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "some_torch.py").write_text("raise ImportError('it is not imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = read_package("some_torch")
+    assert (found.version, found.shadow) == ("0.0 (unknown)", str(tmp_path / "some_torch.py"))
+    assert read_package("no_such_package_here") == Package()
+
+
 def test_a_release_is_known_by_two_numbers_whatever_follows():
     versions = ("2.9.1+cu128", "2.10.0a0+git123", "2.9", "")
     assert [Package(each).minor for each in versions] == [(2, 9), (2, 10), (2, 9), ()]

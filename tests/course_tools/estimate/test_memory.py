@@ -377,6 +377,21 @@ def test_a_model_without_anything_to_train_and_inputs_without_a_tensor_are_refus
         estimate_memory(mlp(), "no tensor")
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_it_says_where_the_peak_is_and_draws_it_in_gigabytes(drawn, optimizer):
+    found = estimate_memory(mlp(), EXAMPLE, batch=8, optimizer=optimizer)
+    when = {"optimizer": "optimizer's step"}.get(found.peak.phase, f"{found.peak.phase} pass")
+    assert f"The peak comes in the {when}, after {found.peak.operation!r}." in repr(found)
+    assert (found.peak.phase == "optimizer") == (optimizer == "adam")
+    assert found.plot().png
+    (marker,) = [line for line in drawn[0].get_lines() if line.get_marker() == "v"]
+    peak_gb = found.tensors_bytes / 1e9
+    assert marker.get_xydata().tolist() == [[found.moments.index(found.peak), peak_gb]]
+    assert peak_gb < drawn[0].get_ylim()[1] < 1.5 * peak_gb
+    names = {text.get_text(): text.xy[0] for text in drawn[0].texts}
+    assert names["forward"] == 0 < names["backward"] < names["optimizer"]
+
+
 def test_it_shows_itself_as_text_card_and_picture():
     found = estimate_memory(mlp(), EXAMPLE, batch=8, shards=2)
     assert "activations" in repr(found) and "shared by 2 devices" in repr(found)

@@ -188,6 +188,8 @@ def test_a_bill_has_more_lines_than_the_hours(found):
     assert "the RTX 4090 $0.22 per hour (RunPod, 2026-03" in said and "the H200 $" not in said
     own = estimate(MODEL, X, devices=["T4"], prices={"T4": 0.3})
     assert "a whole hour at least" in " ".join(own.details().split())
+    free = estimate(MODEL, X, devices=["T4"], prices={"T4": 0})
+    assert "you pay for" not in free.details() and "billed too" not in repr(free)
 
 
 def test_buying_pays_off_when_the_rent_that_is_saved_has_paid_the_card():

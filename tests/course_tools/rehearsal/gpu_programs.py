@@ -191,6 +191,12 @@ def fail_hook_before_a_node(device):
     rows.sum().backward()
 
 
+def fail_hook_that_returns_too_few(device):
+    rows = torch.ones(3, device=device, requires_grad=True) * 2
+    rows.grad_fn.register_hook(lambda inputs, _: inputs[:1])
+    rows.sum().backward()
+
+
 def fail_hook_of_a_layer(device):
     layer = nn.Linear(3, 3).to(device)
     layer.register_full_backward_hook(lambda layer, inputs, outputs: (torch.ones(2, 3),))
@@ -277,6 +283,7 @@ REFUSED = {
     fail_hook: "hook '<lambda>' has changed the type of value",
     fail_hook_of_a_node: "hook '<lambda>' has changed the type of value",
     fail_hook_before_a_node: "hook '<lambda>' has changed the type of value",
+    fail_hook_that_returns_too_few: "hook '<lambda>' has returned an incorrect number of values",
     fail_hook_of_a_layer: "hook 'hook' has changed the type of value",
     fail_assigned_gradient: "attempting to assign a gradient with device type 'cpu' to a tensor "
     "with device type 'cuda'",

@@ -83,6 +83,9 @@ def test_the_memory_of_a_card_is_counted_now_and_at_its_peak():
         assert stats["allocated_bytes.all.peak"] == 3 * MIB
         assert "1.00 MiB, peak 3.00 MiB" in torch.cuda.memory_summary(1)
         assert torch.cuda.mem_get_info(1) == (7 * MIB, 8 * MIB)
+        free = "GPU 1 has a total capacity of 8.00 MiB of which 7.00 MiB is free"
+        with pytest.raises(torch.OutOfMemoryError, match=f"8.00 MiB. {free}.*has 1.00 MiB"):
+            torch.ones(2 * MIB, device="cuda:1")
         torch.cuda.reset_peak_memory_stats(1)
         assert torch.cuda.max_memory_allocated(1) == MIB
 

@@ -252,6 +252,7 @@ def test_a_rehearsal_inside_another_is_the_same_and_may_be_repeated():
         ({"memory": "16 apples"}, "not a size"),
         ({"memory": -1}, "not a size"),
         ({"capability": 7.5}, r"capability=7\.5"),
+        ({"capability": (7, 0.5)}, "two whole numbers"),
     ],
 )
 def test_what_cannot_be_rehearsed_is_refused_in_a_sentence(asked, told):

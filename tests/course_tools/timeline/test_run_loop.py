@@ -181,6 +181,7 @@ def test_a_program_without_a_file_is_a_notebook(monkeypatch):
             program.__file__ = name
         monkeypatch.setitem(sys.modules, "__main__", program)
         assert run_loop.facts_of([0]).in_notebook == in_notebook
+    assert facts_of(DataLoader([0])).is_dataloader and not facts_of([0]).is_dataloader
 
 
 def test_a_loader_waits_if_it_sleeps_for_more_than_half_of_its_time():

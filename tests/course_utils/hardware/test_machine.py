@@ -65,7 +65,10 @@ GROUPS = {
     "version 2": ("0::/", "sys/fs/cgroup"),
     "version 2, a job": ("0::/system.slice/job_7/step_0", "sys/fs/cgroup/system.slice/job_7"),
     "version 1": ("4:memory:/\n3:cpu,cpuacct:/", "sys/fs/cgroup/{}"),
-    "version 1, a job": ("4:memory:/slurm/7\n3:cpu,cpuacct:/slurm/7", "sys/fs/cgroup/{}/slurm/7"),
+    "version 1, a job": (
+        "4:memory:/slurm/7\n3:cpu,cpuacct:/slurm/7\n2:cpuset:/",
+        "sys/fs/cgroup/{}/slurm/7",
+    ),
     "version 1, outside": ("4:memory:/docker/1f2e\n3:cpu:/docker/1f2e", "sys/fs/cgroup/{}"),
     "a group that is not shown": ("0::/../../other", "sys/fs/cgroup"),
 }

@@ -38,9 +38,12 @@ def test_no_text_of_its_data_or_its_address_ends_a_tag(page):
 
 
 def test_its_modules_are_one_script_without_imports_exports_and_comments():
-    names = {path.stem for path in (REPOSITORY / "tools" / "page").glob("*.js")}
-    assert set(build.MODULES) == names - {"eslint.config"}
+    files = {path.stem: path for path in (REPOSITORY / "tools" / "page").glob("*.js")}
+    assert {*build.MODULES, "eslint.config"} == files.keys()
+    texts = "".join(files[name].read_text(encoding="utf-8") for name in build.MODULES)
     script = build.joined_modules()
+    functions = re.findall(r"^export (?:async )?function (\w+)", texts, re.MULTILINE)
+    assert len(functions) > 50 and all(f"function {name}(" in script for name in functions)
     assert not re.search(r"^(import|export) |^\s*(//|/\*)|^ ", script, re.MULTILINE)
 
 
