@@ -19,10 +19,11 @@ def test_workers_say_who_they_are():
 
 
 def test_the_timeline_of_a_training_shows_who_loads_and_who_trains(monkeypatch):
-    waits = []
-    monkeypatch.setattr(photographs, "wait_for", waits.append)
+    done = []
+    monkeypatch.setattr(photographs, "wait_for", lambda device: done.append("wait"))
+    monkeypatch.setattr(photographs, "make_step", lambda: lambda batch: done.append("step"))
     _, loading, training = watch_training(workers=0).lanes
-    assert len(waits) == 6  # for the device, at the end of each step
+    assert done == ["step", *["step", "wait"] * 6]  # the first one only warms up
     assert (loading.name, training.name, len(loading.work)) == ("loading", "device: training", 6)
     for load, step in zip(loading.work, training.work, strict=True):
         assert load.end_s <= step.start_s

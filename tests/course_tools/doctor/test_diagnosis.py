@@ -68,6 +68,14 @@ def test_the_verdict_comes_first(found, verdict):
     assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
 
 
+def test_a_second_copy_of_torch_is_named_and_a_single_one_is_not():
+    one, two = (
+        repr(diagnosis(("cpu",), cpu=CPU, copies=copies)) for copies in (("/a",), ("/a", "/b"))
+    )
+    assert "imports torch" not in one
+    assert "Python imports torch from /a, and not from /b." in two.replace("\n", " ")
+
+
 def test_of_two_cards_that_fail_the_first_one_names_the_cause():
     wrong = {"device": "cuda:1", "wrong": "a gradient", "difference": "1"}
     for cards, cause in (((FAILED, wrong), "card-too-old"), ((wrong, FAILED), "wrong-answer")):
