@@ -51,10 +51,9 @@ def test_keys_and_values_of_shared_heads_take_their_share():
     # of geerlingguy/ai-benchmarks, acaracappa/cloud-gpu-shopper and gparemsky/48gb4090
     ("card", "model", "tokens_per_s"),
     [
-        ("RTX 4070 Ti", "Llama 3.2 3B", 196.15),
+        ("RTX 5060 Ti 16GB", "Llama 3.1 8B", 83.3),
         ("RTX 4070 Ti", "Qwen2.5 14B", 49.74),
-        ("RTX 4070 Ti Super", "Llama 3.2 3B", 198.95),
-        ("RTX 4070", "Llama 3.2 3B", 160.72),
+        ("RTX 5080", "Mistral 7B", 168.4),
         ("RTX 3060", "Qwen2.5 14B", 29.77),
         ("RTX A4000", "Llama 3.1 8B", 74.3),
         ("RTX A5000", "Qwen2.5 14B", 62.9),
@@ -89,7 +88,7 @@ def test_what_fits_by_half_a_per_cent_does_not_fit():
         ("vLLM", "A100 80GB", "Qwen2.5 0.5B", True, (1.3, 1.8)),
         ("vLLM", "T4", "Qwen2.5 0.5B", False, (1.8, 1.8)),
         ("llama.cpp", "RTX 3090", "Qwen2.5 1.5B", False, (3.0, 2.4)),
-        ("llama.cpp", "RTX 4080", "Gemma 2B", False, (3.0, 2.4)),
+        ("llama.cpp", "RTX 4080", "Llama 3.2 3B", False, (3.0, 2.4)),
         ("llama.cpp", "RTX 4090", "Qwen3 30B-A3B", False, (3.0, 2.4)),
         ("Transformers", "A100 80GB", "Llama 2 7B", True, (2.0, 1.3)),
     ],

@@ -1,5 +1,6 @@
 """The formula of time, term by term, against arithmetic by hand."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -90,6 +91,10 @@ def test_a_chip_of_round_figures_takes_round_seconds():
     found = step_time(work, chip)
     assert found.memory_s == pytest.approx(0.01 * numbers()["memory"])
     assert found.arithmetic_s == pytest.approx(numbers()["arithmetic"] / chip.achieved("fp16"))
+    odd = replace(work, unaligned=1e12)  # what that costs is known of NVIDIA's tensor cores alone
+    for vendor, longer in (("NVIDIA", numbers()["unaligned"]), ("AMD", 1)):
+        took = step_time(odd, replace(chip, vendor=vendor)).arithmetic_s
+        assert took == pytest.approx(longer * found.arithmetic_s)
     plain = Work(1, 1, False, "fp32", depthwise=Sums(1e12))  # outside the tensor cores
     assert step_time(plain, chip).arithmetic_s == pytest.approx(1 / numbers()["depthwise"])
 
