@@ -37,7 +37,7 @@ def python(code, limit_s=60.0):
 
 
 def test_children_are_looked_at_in_turns_until_they_end_or_their_time_is_over(monkeypatch):
-    now = [0.0]
+    now, looks = [0.0], []
 
     def pause(seconds):
         now[0] += seconds
@@ -52,6 +52,8 @@ def test_children_are_looked_at_in_turns_until_they_end_or_their_time_is_over(mo
             return now[0]
 
         def has_ended(self):
+            looks.append(now[0])
+            assert len(looks) < 1000, "it looks without a pause"
             return now[0] > self.ends_s
 
         def end(self, limit_s):
