@@ -16,7 +16,7 @@ from torch import nn
 from torch._higher_order_ops.scan import scan
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rehearse import size_bytes
+from course_tools.rehearsal.rehearse import LastStep, size_bytes
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
@@ -302,3 +302,13 @@ def test_a_tensor_is_named_as_the_program_reaches_it():
             with pytest.raises(RuntimeError) as caught:
                 torch.ones(3, device="cuda") + reach()
             assert f"`{name}`" in caught.value.__notes__[0]
+
+
+def test_a_program_ends_after_as_many_steps_as_were_asked_for():
+    weights = [torch.ones(1, requires_grad=True)]
+    optimizer = torch.optim.SGD(weights, lr=0.1)
+    with pytest.raises(LastStep), rehearse() as rehearsal:
+        rehearsal.runs(("train.py",), 2)
+        for _ in range(5):
+            optimizer.step()
+    assert rehearsal.report.steps == 2
