@@ -1,6 +1,7 @@
 """Shapes of language models: by name, and from the config.json of many kinds."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -211,3 +212,10 @@ def test_adapters_and_what_a_block_keeps_are_counted_by_hand(changed, adapters, 
     shape = replace(TINY, **changed)
     assert shape.adapters(3, ["q", "gate"]) == adapters and shape.block_bytes(7) == 7 * block_bytes
     assert replace(TINY, gated=False).block_bytes(1) == 136 - 2 * 2 * 8
+
+
+@pytest.mark.parametrize(("words", "fine"), [(10**7, True), (10**7 + 1, False)])
+def test_no_figure_of_a_shape_is_above_ten_million(words, fine):
+    config = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
+    with nullcontext() if fine else pytest.raises(ValueError, match="which is no size"):
+        assert find_language_model(config | {"vocab_size": words}).vocabulary == words
