@@ -261,7 +261,10 @@ def test_what_the_step_does_beside_pytorch_is_a_part_of_its_own(beside):
         (batch @ batch).sum()
         beside()
 
-    found = find_bottleneck(step, [torch.ones(8, 8)], device="cpu")
+    for _ in range(3):  # no verdict where other programs had the core, so ask again
+        found = find_bottleneck(step, [torch.ones(8, 8)], device="cpu")
+        if found.limit:
+            break
     assert found.limit == "own Python" and found.share("own Python") > 0.5
     assert "a larger batch" not in found.advice and "compile" not in found.advice
 
