@@ -16,8 +16,12 @@ def draw_copy_and_work() -> Picture:
     recording = load("v100_copy")
     gpu = _lane(recording, "device")
     idle = replace(gpu, waits=(Span("idle", 0.0, gpu.work[0].start_s),))
-    lanes = [idle if lane.kind == "device" else lane for lane in recording.lanes]
-    name = f"Part of a step, recorded on {recording.card}"
+    host = _lane(recording, "host")
+    loader, *later = host.named  # most of the loading comes before
+    late = replace(host, named=(loader._replace(name="loader's end"), *later))
+    lanes = [{"device": idle, "host": late}.get(lane.kind, lane) for lane in recording.lanes]
+    step_ms = 1000 * max(lane.end_s for lane in load("v100_no_worker").lanes)
+    name = f"20 of {step_ms:.0f} ms of a step, recorded on {recording.card}"
     drawn = draw_runs({name: lanes}, "The GPU is idle until the batch arrives")
     return replace(drawn, alt=f"{drawn.alt} {recording.caption}")
 
