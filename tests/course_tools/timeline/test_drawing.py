@@ -24,7 +24,7 @@ def test_each_lane_of_each_run_is_a_row_with_its_share_of_the_run_and_its_bars_i
     draw_runs({"a run": LANES, "another": (Lane("device", "device", spans((0, 2))),)}, "A title")
     (axes,) = drawn
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == ["host\n25% busy", "device\n50% busy", "device\n100% busy"]
+    assert labels == ["host\n25% recorded", "device\n50% busy", "device\n100% busy"]
     rows = axes.get_yticks()
     assert list(rows) == sorted(rows, reverse=True)
     assert axes.get_xlim() == (0, 4) and axes.get_xlabel() == "s"
