@@ -28,8 +28,8 @@ class Workload:
     """One kind of work in any size."""
 
     name: str  #: what a person calls it
-    #: makes the work for `build(device=..., size=..., precision=...)`: a function that does it once
-    #: and returns its result, tensors or numbers, the same on every device up to rounding
+    #: called as `build(device=..., size=..., precision=...)`, it makes a function that does the work
+    #: once and returns its result, tensors or numbers, the same on every device up to rounding
     build: Callable[..., Call]
     size_name: str = "size"  #: what the size counts, such as "batch"
     unit: str = "calls"  #: what the rate counts, such as "samples"
