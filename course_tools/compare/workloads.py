@@ -28,7 +28,7 @@ class Workload:
     """One kind of work in any size."""
 
     name: str  #: what a person calls it
-    #: called as `build(device=..., size=..., precision=...)`, it makes a function that does the work
+    #: called as `build(device=..., size=..., precision=...)`, it makes a function that works
     #: once and returns its result, tensors or numbers, the same on every device up to rounding
     build: Callable[..., Call]
     size_name: str = "size"  #: what the size counts, such as "batch"
