@@ -281,7 +281,8 @@ export function onFreeNotebooks(free) {
     return `${between(low, high, week_hours ? "week" : "session")} of ${name}${week_hours ? "'s quota" : ""}`;
   });
   if (!parts.length) return "";
-  return `What is free, in time: ${parts.join(", or ")}. Save a checkpoint before a session ends.`;
+  const saved = long.some((row) => row.tokens) ? "" : " Save a checkpoint before a session ends.";
+  return `What is free, in time: ${parts.join(", or ")}.${saved}`;
 }
 
 /** @param {number} low @param {number} high @param {string} what */

@@ -70,6 +70,7 @@ const FACTORS = DATA.factors;
 const EVIDENCE = DATA.evidence;
 const LARGE = 3e8;
 const UNBOUNDED = 1e9;
+const CHECKPOINTED = "Counted with gradient checkpointing: without it, the activations need several times as much.";
 const COUNTED = "The course counted this network from its public configuration; published beside it:";
 const ALWAYS_BUSY = "The card is taken to be busy all the time: idle hours cost as much.";
 /** @type {Record<string, import("./language.js").Runtime>} */
@@ -773,6 +774,7 @@ export function evidence(question, rows) {
   }
   if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
   sentences.push(isAnswering(question) ? ALWAYS_BUSY : "Reading data is not included.");
+  if (question.task !== "inference" && shapeOf(question)) sentences.push(CHECKPOINTED);
   const { source } = MODELS.get(question.model) ?? {};
   if (source) sentences.push(`${COUNTED} ${source}.`);
   const reasons = [...about].map(([text, chips]) =>

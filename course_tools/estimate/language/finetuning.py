@@ -246,6 +246,11 @@ class Tuning:
             f"{self.name}, {self.method}: samples of {self.length:,} tokens, padded or packed to "
             f"that length; shorter ones take less time in proportion (length=)."
         ]
+        if self.checkpointing:
+            lines.append(
+                "Counted with gradient checkpointing, which Transformers does only if asked to: "
+                "without it the activations need several times as much memory."
+            )
         if self.shape.context and self.length > self.shape.context:
             lines.append(f"It was made for at most {self.shape.context:,} tokens.")
         numbers = finetuning_numbers()

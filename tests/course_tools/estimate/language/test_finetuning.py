@@ -293,3 +293,10 @@ def test_the_step_of_a_tiny_shape_is_what_one_adds_up_by_hand(
     again, part = (0, 0.5) if asked is KEPT else (1, 1)
     assert step.attention.flops == 2 * 6 * 3 * 2 * 4 * (3.5 + again)
     assert step.other.kernels == 2 * 7 * part
+
+
+@pytest.mark.parametrize("checkpointing", [True, False])
+def test_an_answer_that_counts_checkpointing_says_so(checkpointing):
+    asked = {"devices": ["RTX 4090"], "checkpointing": checkpointing}
+    said = repr(estimate_finetuning("Llama 3.1 8B", "lora", **asked))
+    assert ("gradient checkpointing" in said) == checkpointing
