@@ -672,6 +672,18 @@ def test_a_free_card_is_offered_with_the_batch_as_asked_and_with_the_deadline_in
     assert page.locator("#take-offer").text_content().endswith("too late or perhaps too late")
 
 
+def test_a_training_run_saves_checkpoints_and_answers_do_not(page):
+    page.locator("#model").fill("Llama 3.2 1B")
+    page.locator("#tuning").select_option("lora")
+    page.locator("#amount").fill("10000000")
+    assert "Save a checkpoint" in page.locator("#free").text_content()
+    assert "gradient checkpointing" in page.locator("#evidence").text_content()
+    page.locator("#task").select_option("inference")
+    free = page.locator("#free").text_content()
+    assert free.startswith("What is free") and "checkpoint" not in free
+    assert "gradient checkpointing" not in page.locator("#evidence").text_content()
+
+
 def test_a_free_card_is_offered_where_fewer_bits_would_fit_it(page):
     page.locator("#model").fill("Llama 3.1 8B")
     page.locator("#length").fill("1024")
