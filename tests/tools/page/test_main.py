@@ -54,8 +54,9 @@ ANSWERS = in_address(model="GPT-2", task="inference", prompt=768, devices="T4")
 LONGER = in_address(model="GPT-2", task="inference", prompt=769)
 ORDER = [row(device="no", fits=False), row(device="late", seconds=[1, 2, 9e5])]
 ORDER += [row(device="dear", cost=[5, 6, 7]), row(device="cheap"), row(device="quick")]
-ORDER += [row(device="free", offer={}, fits=False), row(device="Colab", offer=KAGGLE)]
 ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
+ORDER += [row(device="free", offer={}, fits=False), row(device="Colab", offer=KAGGLE)]
+ORDER.append(row(device="spare", offer={}))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +113,10 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
          ["2 x T4 on Kaggle", "50 to 67 minutes", "free"]),
         (f"header([{row()}])[4]", "Limited by"),
         (f"header([{row(tokens=[1, 2])}])[4]", "Writes tokens per second"),
-        (f"toMarkdown([{row(device='a|b')}], '<b>', 'x#y').split('\\n').slice(0, 4)",
+        (f"toMarkdown([{row(device='a|b')}], '<b>', 'x#y').split('\\n').slice(0, 5)",
          [" b ", "", "| Device | Time | Cost | Fits | Limited by |",
-          "| --- | --- | --- | --- | --- |"]),
+          "| --- | --- | --- | --- | --- |",
+          "| a b | 50 to 67 minutes | $0.80 to $1.20 | yes: 5 GB of 10 GB | memory |"]),
         (f"stateOf({row(seconds=[3000, 3600, 3600])}, 1)", "fine"),
         (f"stateOf({row(**LATE)}, 1)", "late"),
         (f"stateOf({row(**LATE)}, null)", "fine"),
@@ -126,7 +128,7 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
         (sessions(61, **KAGGLE), "What is free, in time: 2 to 3 weeks of Kaggle's quota. "
          "Save a checkpoint before a session ends."),
         (f"inOrder([{', '.join(ORDER)}], 2).map(one => one.device)",
-         ["Colab", "quick", "cheap", "dear", "late", "free", "no"]),
+         ["Colab", "spare", "quick", "cheap", "dear", "late", "free", "no"]),
         # one's own card, which Python does not know
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0])}], 2, [{row(offer={})}])",
          "Use your A: 50 to 67 minutes, no rent."),
