@@ -134,8 +134,8 @@ ORDER.append(row(device="spare", offer={}))
          "Use your A: 50 to 67 minutes, no rent."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0])}], 1, [{row(offer=KAGGLE)}])",
          "None surely meets your hour. Your A may: 50 to 67 minutes, no rent."),
-        (f"advise([{row(mine=True, **LATE)}], 1, [{row(offer=KAGGLE, seconds=[60, 70, 90])}])",
-         "Free: a T4 on Kaggle takes 60 to 90 seconds, in one session."),
+        (f"advise([{row(mine=True, **LATE)}], 1, [{row(offer=KAGGLE, seconds=[1000, 2000, 3000])}])",
+         "Free: a T4 on Kaggle takes 17 to 50 minutes, in one session."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0], seconds=[9000, 1e4, 2e4])},"
          f"{row(device='B', seconds=[300, 400, 500])}], null, [])",
          "Use your A: 2.5 to 5.6 hours, no rent. The B would take 5 to 8.3 minutes, "
@@ -161,7 +161,7 @@ ORDER.append(row(device="spare", offer={}))
         ("fromAddress('x'.repeat(60001), known).problems.length", 1),
         (in_address(chip="Mine,1,2,3") + ".question.chip",
          {"name": "Mine", "peak": 1, "bandwidth": 2, "memory": 3}),
-        (f"answerRows({in_address(devices='', chip='Mine,1,2,3')}.question)[0].capacity", 3 * 2**30),
+        (f"answerRows({in_address(devices='', chip='A,1,2,3')}.question)[0].capacity", 3 * 2**30),
         (in_address(chip="Mine,0,2,3") + ".question.chip", None),
         (in_address(chip="Mine,1,2,1e9") + ".question.chip", None),
         (in_address(chip="Mine,1,2,3,4") + ".question.chip", None),
