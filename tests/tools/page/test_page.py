@@ -343,6 +343,11 @@ STEPS = {  # a model, the shape of its input, and the job
         (128, 64),
         {"count": 2, "devices": ["A100 80GB", "T4"]},
     ),
+    "large": (
+        lambda: torch.nn.TransformerEncoderLayer(4096, 8, 32_768, batch_first=True, device="meta"),
+        (16, 4096),
+        {},
+    ),
     "odd rows": (lambda: torch.nn.Linear(512, 4099), (512,), {"precision": "fp16"}),
     "channels last": (
         lambda: torch.nn.Conv2d(3, 64, 3).to(memory_format=torch.channels_last),
