@@ -194,6 +194,9 @@ ORDER.append(row(device="spare", offer={}))
          ["weights", "keys and values of 4 requests", "PyTorch, CUDA and gaps"]),
         (f"memoryOf({in_address(model='GPT-2', length=64)}.question, {row(batch=1)}).at(-2).name",
          "activations of one sample"),
+        (f"memoryOf({in_address(model='Qwen3 8B', tuning='full')}.question, {row(batch=1)})"
+         ".map(one => one.name)",  # its update needs more than its activations, which have gone
+         ["weights", "gradients", "optimizer", "PyTorch, CUDA and gaps"]),
         (f"memoryOf({ANSWERS}.question, {row(own=True)})", []),
         (f"leftOut({in_address(devices='T4,RTX 4090', precision='bf16', count=2)}.question)",
          ["The T4 does not compute in bf16."]),
@@ -256,6 +259,26 @@ def test_an_address_and_a_field_take_the_same_numbers(inside, name, ends):
         if name != "samples":  # which are read in several units
             read = value(inside, f"readNumber('{text}', FIELDS.{name})")
             assert ("value" in read) == allowed, read
+
+
+STEP = {"batch": 1, "training": True, "precision": "bf16", "parameters": 1, "depthwise": 0}
+STEP |= {"convolution": [1, 1, 1], "volume": [0, 0, 0], "other": [1, 1, 1], "attention": 0}
+STEP |= {"recurrent": 0, "lines": [[1, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("half", "changes"),
+    [
+        (True, [{}, {"precision": "fp16"}, {"lines": [[1, 1]] * 99}]),
+        (False, [{"precision": "fp32"}, {"precision": "tf32"}]),
+        (None, [{"batch": 0}, {"parameters": -1}, {"attention": 1e30}, {"other": [1, 1]}]),
+        (None, [{"lines": [[1]]}, {"lines": [[1, 1]] * 100}, {"volume": None}]),
+    ],
+)
+def test_a_pasted_step_is_whole_or_refused(inside, half, changes):
+    for change in changes:
+        read = value(inside, f"readOwn({json.dumps(json.dumps(STEP | change))})")
+        assert read.get("own", {}).get("half") == half and ("own" in read) != ("problem" in read)
 
 
 def test_a_question_comes_back_whole_from_its_address(inside):

@@ -741,9 +741,10 @@ def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
     names = [chip.name for chip in all_chips() if "bf16" in chip.peaks][:24]
     page.goto("about:blank")
     page.goto(f"{file.as_uri()}#{urlencode({'devices': ','.join(names)})}")
-    boxes = page.locator("#picture .row text").evaluate_all(
-        "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
-    )
+    sizes = "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
+    boxes = page.locator("#picture .row text").evaluate_all(sizes)
+    times = page.locator("#picture .tick").filter(has_text=re.compile(r"^\d+ \w+$"))
+    assert all(x + width < 74 for x, _, width in times.evaluate_all(sizes))  # of the frame
     assert len(boxes) == len(names) + len(free_offers())
     for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
         assert x + width < left or left + wide < x or abs(y - top) > 12
