@@ -16,15 +16,6 @@ Values are computed on the CPU. On which device each tensor would be is kept wit
 each operation is checked by the rules of the device, and an error is PyTorch's own, with a note on
 which tensor was left behind and the line that made it. No time in a rehearsal is a GPU's.
 
-    rehearsal.report              a Report: frozen, with a readable repr, to_dict() and HTML
-        .operations, .on_gpu      how many operations ran, and how many of them on the GPU
-        .steps                    calls of an optimizer's step
-        .copies                   an Occurrence each: what, count, size_bytes, line of the program
-        .waits, .on_cpu           the same for waits of the host, and work left on the CPU
-        .peak_bytes, .peak_by     tensors' memory at its peak, per GPU and by the line that made it
-        .remarks                  what will fail or surprise on a real GPU, in sentences
-        .not_looked_at            what this rehearsal cannot tell
-
 The modules, each of which uses only those below it:
 
     __main__, pytest_fixture   begin a rehearsal for a script, and for a test
