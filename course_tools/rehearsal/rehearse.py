@@ -14,6 +14,7 @@ from course_tools.rehearsal import (
     distributed,
     gpu_modules,
     gradients,
+    makers,
     processes,
     storages,
     tensors,
@@ -28,7 +29,7 @@ from course_tools.rehearsal.report import Report, report_of
 
 #: what a program asks of PyTorch, and what stands there meanwhile
 REPLACED = (
-    *(tensors, gradients, storages, gpu_modules, data_parallel),
+    *(tensors, makers, gradients, storages, gpu_modules, data_parallel),
     *(processes, distributed, untraced, autocast),
 )
 KINDS = ("cuda", "mps", "xpu")

@@ -134,9 +134,6 @@ def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path,
     assert found["cause"] == "module-shadowed" and f"{tmp_path}/{name}.py" in found["why"]
 
 
-# XLA
-
-
 # The report
 
 
