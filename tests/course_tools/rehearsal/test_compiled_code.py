@@ -6,7 +6,7 @@ import importlib.util
 import pytest
 import torch
 
-from course_tools.rehearsal import others, rehearse
+from course_tools.rehearsal import compiled_code, rehearse
 
 KERNEL = """
 import triton
@@ -119,22 +119,22 @@ def test_what_reads_a_tensors_memory_is_reported(reader):
 
 
 def test_compiled_code_is_reported_if_it_was_linked_with_pytorch(tmp_path, monkeypatch):
-    monkeypatch.setattr(others, "NAMES_WITHIN", 60)
+    monkeypatch.setattr(compiled_code, "NAMES_WITHIN", 60)
     for place, linked in (("start", (0, 99)), ("end", (99, 0)), ("middle", (99, 99))):
         library = tmp_path / f"{place}.so"
         library.write_bytes(b"\x7fELF" + bytes(linked[0]) + b"libc10.so" + bytes(linked[1]))
-        assert others.links_pytorch(str(library)) == (place != "middle")  # as code may have it
-    assert not others.links_pytorch(torch._C.__file__)
-    assert not others.links_pytorch(ctypes.__file__)
-    assert not others.links_pytorch(str(tmp_path / "none.so"))
+        assert compiled_code.links_pytorch(str(library)) == (place != "middle")
+    assert not compiled_code.links_pytorch(torch._C.__file__)
+    assert not compiled_code.links_pytorch(ctypes.__file__)
+    assert not compiled_code.links_pytorch(str(tmp_path / "none.so"))
     plain = tmp_path / "numbers.so"
     plain.write_bytes(b"\x7fELF" + bytes(100))
-    assert not others.links_pytorch(str(plain))
+    assert not compiled_code.links_pytorch(str(plain))
 
 
 def test_a_library_is_named_with_its_folder_and_without_the_way_there(monkeypatch):
-    monkeypatch.setattr(others, "links_pytorch", lambda path: path.endswith("/libtorch.so"))
-    (sentence,) = others.compiled_elsewhere()
+    monkeypatch.setattr(compiled_code, "links_pytorch", lambda path: path.endswith("/libtorch.so"))
+    (sentence,) = compiled_code.compiled_elsewhere()
     assert sentence.endswith("not looked at: lib/libtorch.so")
 
 
