@@ -222,7 +222,7 @@ def _amounts(row: Answer) -> str:
     if row.price is None:
         return f"{_span(row)}; no price is known here{_doubt(row)}"
     offer = f" ({row.price.offer})" if row.machine and row.cost else ""
-    return f"{_span(row)}, {row.cost_text(with_kind=False)}{offer}{_doubt(row)}"
+    return f"{_span(row)}, {row.cost_text(bare=True)}{offer}{_doubt(row)}"
 
 
 def _span(row: Answer) -> str:

@@ -156,15 +156,15 @@ class Answer:
         """Return the row of the short table as text."""
         return self.name, span(self.hours_interval), self.cost_text(), self._fits(), self._why()
 
-    def cost_text(self, *, with_kind: bool = True) -> str:
-        """Return what the job costs, with the kind of offer where it is not on demand."""
+    def cost_text(self, *, bare: bool = False) -> str:
+        """Return what the job costs; unless `bare`, with a kind of offer that is not on demand."""
         if self.price is None or self.cost_interval is None:
             return "no price"
         if self.price.per_hour == 0:
             return "free"
         text = amounts(self.cost_interval, self.price.currency)
         usual = self.price.kind in ("", KINDS[0])
-        return text if usual or not with_kind else f"{text}, {self.price.kind}"
+        return text if usual or bare else f"{text}, {self.price.kind}"
 
     def rate_text(self) -> str:
         """Return the tokens per second, as an interval."""
