@@ -33,9 +33,10 @@ The modules, each of which uses only those below it:
     autocast      the names that are replaced, and what stands there meanwhile
     operations    the watch: sees each operation, checks it, runs it on the CPU, marks its results
     rules         which operation accepts what on which device, as tables, and PyTorch's words
-    report        what was seen, in words; others: compiled code that nobody looked into
+    report        what was seen, in words; compiled_code: what nobody looked into
     placement     the mark on each storage that says where it would be, and moves between devices
-    memory        how full a card is; lines: the user's line; names: replaces, and puts back
+    memory        how full a card is; lines: the user's line; replacing: replaces names of torch,
+                  and puts them back
 """
 
 from course_tools.rehearsal.rehearse import Rehearsal, rehearse

@@ -19,11 +19,11 @@ from course_tools.rehearsal import (
     tensors,
     untraced,
 )
+from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.memory import GIB, SimulatedGpu
-from course_tools.rehearsal.names import replaced
 from course_tools.rehearsal.operations import Watch
-from course_tools.rehearsal.others import explain
 from course_tools.rehearsal.placement import State, World
+from course_tools.rehearsal.replacing import replaced
 from course_tools.rehearsal.report import Report, report_of
 
 #: what a program asks of PyTorch, and what stands there meanwhile; each has `names(world)`
@@ -47,7 +47,7 @@ class Rehearsal:
         """What was seen, up to now."""
         return report_of(self._world)
 
-    def runs(self, script: tuple[str, ...], steps: int | None) -> None:
+    def note_command(self, script: tuple[str, ...], steps: int | None) -> None:
         """Note what is rehearsed, a script or "-m" and a module, and for how many steps."""
         self._world.script, self._world.last_step = script, steps
 
@@ -123,7 +123,7 @@ def _run(world: World) -> Iterator[Rehearsal]:
         hook = register_optimizer_step_post_hook(count_step)
         stack.callback(hook.remove)
         for module in REPLACED:
-            world.before += stack.enter_context(replaced(module.names(world)))
+            world.before += stack.enter_context(replaced(module.replacements(world)))
         stack.enter_context(autocast.kernels(world))
         stack.enter_context(Watch(world))
         try:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from course_tools.rehearsal.compiled_code import compiled_elsewhere
 from course_tools.rehearsal.lines import describe
 from course_tools.rehearsal.memory import size_text
-from course_tools.rehearsal.others import compiled_elsewhere
 from course_tools.rehearsal.placement import World
 
 NOT_LOOKED_AT = (
@@ -105,9 +105,9 @@ def report_of(world: World) -> Report:
     def lines(chosen: Iterable[str], sized: bool = True) -> tuple[Occurrence, ...]:
         found: dict[tuple[str, str], list[int]] = {}
         for key, count in list(world.events.items()):
-            what, place = key
+            what, spot = key
             if what.startswith(tuple(chosen)):
-                total = found.setdefault((what.removeprefix("wait: "), describe(place)), [0, 0])
+                total = found.setdefault((what.removeprefix("wait: "), describe(spot)), [0, 0])
                 total[0] += count
                 total[1] += world.sizes[key] if sized else 0
         made = [Occurrence(what, where, *total) for (what, where), total in found.items()]
@@ -115,8 +115,8 @@ def report_of(world: World) -> Report:
 
     peaks: dict[str, int] = {}
     for card in world.cards:
-        for place, size in card.at_peak.items():
-            peaks[describe(place)] = peaks.get(describe(place), 0) + size
+        for spot, size in card.at_peak.items():
+            peaks[describe(spot)] = peaks.get(describe(spot), 0) + size
     by = [Occurrence("memory", where, 0, size) for where, size in peaks.items() if size]
     return Report(
         kind=world.kind,
