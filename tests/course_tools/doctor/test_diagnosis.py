@@ -54,6 +54,10 @@ TWO_CARDS = Outcome("ok", {}, (FAILED, {"device": "cuda:1"}))
             diagnosis(cpu=CPU, cuda=Outcome("ok", OLD_DRIVER)),
             "No accelerator works here. The NVIDIA driver supports CUDA 12.4 at most",
         ),
+        (
+            diagnosis(("cpu", "mps", "cuda"), cpu=CPU, cuda=Outcome("ok", OLD_DRIVER)),
+            "No accelerator works here. The NVIDIA driver supports CUDA 12.4 at most",
+        ),
         (diagnosis(("cpu",), cpu=CPU), "PyTorch runs on the CPU."),
         (
             diagnosis(("cuda",), cuda=NO_GPU),
@@ -66,6 +70,8 @@ def test_the_verdict_comes_first(found, verdict):
     assert found.verdict.startswith(verdict)
     assert repr(found).replace("\n", " ").startswith(verdict)
     assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
+    several = len({(one.cause, one.why) for one in found.findings}) > 1
+    assert ("kind  works" in repr(found)) == several  # a table where there is more than one cause
 
 
 def test_a_second_copy_of_torch_is_named_and_a_single_one_is_not():
