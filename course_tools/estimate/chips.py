@@ -13,9 +13,11 @@ from course_tools.estimate.checks import is_amount, nearest
 CHIPS_FILE = Path(__file__).parent / "chips.json"
 
 
-DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
+# where no chip is named
+DEVICES = ("T4", "L4", "A100 80GB", "H100 SXM", "RTX 4090", "RTX 5090")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
+FORM = r"( (?:PCIe|SXM\d?|NVL|\d+ ?GB))"  # in which one chip is sold, behind its name
 # what stands around the name of a chip
 AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
 
@@ -158,6 +160,18 @@ def find_chip(name: str | Chip) -> Chip:
         "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory), by its data sheet"
     )
     return _find(name, all_chips, "chip", how)
+
+
+def other_forms(name: str) -> tuple[str, ...]:
+    """Return what a name may mean beside the chip that it finds: the A100s of another memory or
+    plug, if it is "A100".
+    """
+    if re.search(FORM, name, re.IGNORECASE):
+        return ()
+    found = find_chip(name).name
+    alike = re.compile(re.escape(re.sub(f"{FORM}+$", "", found)) + f"{FORM}*")
+    names = [chip.name for chip in all_chips() if chip.name != found]
+    return tuple(name for name in names if alike.fullmatch(name))
 
 
 def find_link(name: str) -> Link:

@@ -7,8 +7,8 @@ import sys
 import traceback
 from types import TracebackType
 
+from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
-from course_tools.rehearsal.others import explain
 from course_tools.rehearsal.rehearse import LastStep, rehearse
 
 
@@ -80,7 +80,7 @@ def main() -> int:
         return 2
     print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
     script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
-    rehearsal.runs(script, asked.steps)
+    rehearsal.note_command(script, asked.steps)
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)

@@ -193,22 +193,12 @@ class Serving:
             if bits < self.bits:
                 yield f"the model in {bits} bits", replace(one, bits=bits)
 
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str:
-        """Return which device to take, and what to do where the model fits none."""
-        what = f"{self.name} in {self.bits} bits"
-        able = [row for row in rows if row.fits]
-        if not able:
-            needed = format_bytes(self.memory.needed_bytes)
-            return f"{what} needs {needed} and fits none of these devices. {self._offloaded(rows)}"
-        priced = [row for row in able if row.price is not None and row.price.per_hour]
-        best = min(priced or able, key=lambda row: row.cost or row.hours)
-        fastest = max(able, key=lambda row: row.tokens_per_s or (0.0, 0.0))
-        start = "Rent the" if best in priced else "Take the"
-        text = f"{start} {best.name} for {what}: {_rate(best)}, {_cost(best)}."
-        if fastest is not best:
-            text += f" The {fastest.name} is the fastest: {_rate(fastest)}, {_cost(fastest)}."
-        late = deadline is not None and best.hours_interval[1] > deadline
-        return f"{text} It may miss your {deadline:g} hours." if late else text
+    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str | None:
+        """Return what to do where the model fits none of the devices, or None."""
+        if any(row.fits for row in rows):
+            return None
+        needs = f"{self.name} in {self.bits} bits needs {format_bytes(self.memory.needed_bytes)}"
+        return f"{needs} and fits none of these devices. {self._offloaded(rows)}"
 
     def _offloaded(self, rows: Sequence[Answer]) -> str:
         """Return what it would be like with a part of the weights in the computer's memory."""
@@ -234,11 +224,12 @@ class Serving:
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""
-        at_once = "1 request" if self.batch == 1 else f"{self.batch:,} requests"
         lines = [
-            f"{self.name}, {self.bits} bits, {self._program['versions']}: {at_once} at once, "
-            f"prompts of {self.prompt:,} tokens and answers of {self.generated:,}. The time and "
-            f"the cost are of all requests, and the tokens are those of all answers.",
+            f"The job: {self.name}, bits={self.bits}, runtime={self.runtime!r} "
+            f"({self._program['versions']}), requests={rows[0].samples:.0f}, of which "
+            f"batch={self.batch} at once, each with a prompt={self.prompt} tokens long and "
+            f"generated={self.generated} tokens. The time and the cost are of all requests, and "
+            f"the tokens per second those of all answers.",
             "The device is taken to be busy all the time: idle hours cost as much.",
         ]
         if self.shape.context and self.prompt + self.generated > self.shape.context:
@@ -263,17 +254,6 @@ class Serving:
         """Return it ready for JSON; see `Answers.to_dict`."""
         question = {name: value for name, value in vars(self).items() if name != "shape"}
         return {"question": question, "memory": self.memory.parts()}
-
-
-def _rate(row: Answer) -> str:
-    low, high = row.tokens_per_s or (0.0, 0.0)
-    return f"{number(low)} to {number(high)} tokens/s"
-
-
-def _cost(row: Answer) -> str:
-    if row.price is None:
-        return "no price is known here"
-    return f"{row.cost_text()} for {row.samples:,.0f} requests"
 
 
 def estimate_serving(

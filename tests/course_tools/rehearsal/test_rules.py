@@ -19,7 +19,7 @@ from every_operation import (
 )
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rules import NO_KERNEL, on_gpu, rule_of
+from course_tools.rehearsal.rules import NO_KERNEL, TYPES, on_gpu, rule_of, type_name
 
 #: differences from FakeTensorMode, and from the CPU's values, with the reason
 REASONS = {
@@ -163,6 +163,12 @@ def test_a_scalar_left_on_the_cpu_is_accepted_where_fake_tensors_accept_it(name)
     with rehearse():
         ours = verdict(operation, given, last)
     assert compare(ours, fake_verdict(operation, given, last)) == "agrees"
+
+
+def test_messages_name_types_of_numbers_as_pytorch_does():
+    for dtype in TYPES:
+        plain = torch.empty(0, dtype=dtype)
+        assert type_name(plain, plain.device) == plain.type()
 
 
 @pytest.mark.parametrize("name", ["stack", "block_diag"])

@@ -263,7 +263,8 @@ def as_package_row(shown: dict) -> Answer:
     price = None
     if shown["own"] or shown["cost"]:
         per_hour = 0.0 if shown["own"] else shown["cost"][1] / middle * 3600 / shown["count"]
-        price = Price(per_hour, "example")
+        provider, _, kind = (shown["seller"] or "").partition(", ")
+        price = Price(per_hour, "example", "$", provider if kind else "", kind)
     own = shown["own"]
     return Answer(
         machine=None if own else Machine(shown["device"], shown["count"]),
