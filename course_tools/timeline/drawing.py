@@ -26,8 +26,8 @@ COLORS = {  # Okabe and Ito's
     "exchange": GREEN,
     "device": ORANGE,
 }
-# What the share of a lane is, where it is not that of a device's work: of the host a profiler records
-# only operations, and not the Python around them.
+# What the share of a lane is where no device works. Of the host a profiler records only operations,
+# and not the Python around them.
 MEANING = {"host": "recorded", "noted": "of the time"}
 FEW = 40  # spans of a lane that are drawn with an edge each,
 WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
