@@ -177,10 +177,10 @@ class Watch(TorchDispatchMode):
                 places = [(each, place_of(each)) for each in tensors]
                 device = rules.common_device(places, rule.scalars)
         if device is not None and device.type != "cpu":
-            for index, name in rule.changes:
+            for index, name in (*rule.changes, *rule.together):
                 target = args[index] if index < len(args) else kwargs.get(name)
                 if isinstance(target, Tensor) and place_of(target) != device:
-                    device = None  # a scalar of the CPU may be read, but not written
+                    device = None  # a scalar of the CPU may be read elsewhere, but not written
                     break
         if device is not None and device.type != "cpu":
             for tensor, place in places:
