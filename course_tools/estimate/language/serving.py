@@ -23,10 +23,10 @@ runtime (serving.json):
 needs to launch it; one of today needs as much less as in `time.step_time`. llama.cpp unpacks and
 multiplies outside the tensor cores, so a byte takes `byte_flops` operations of the peak in fp32
 there: a card with much bandwidth for its fp32, such as the A100, does not reach it. In 4 bits the
-cards of data centres take `unpack_flops`, so an H200 writes hardly faster than an H100. Transformers
-copies keys and values into a longer tensor for each token (`kv_times`), and once for each head that
-shares them (`kv_spread`). With experts, `linear used` is what one token meets, and `linear met`
-what the tokens of a step meet together, an even share for each expert.
+cards of data centres take `unpack_flops`, so an H200 writes hardly faster than an H100.
+Transformers copies keys and values into a longer tensor for each token (`kv_times`), and once for
+each head that shares them (`kv_spread`). With experts, `linear used` is what one token meets, and
+`linear met` what the tokens of a step meet together, an even share for each expert.
 
 The numbers are fitted on published rates, and the factors are the errors that were seen on them.
 """
