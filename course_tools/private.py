@@ -13,27 +13,33 @@ HIDDEN = "<hidden>"
 SECRET = "KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|COOKIE|_PWD|(?-i:pwd)"
 SHORTEST = 8  # letters of a value that is hidden wherever it stands: "false" is no key
 SHORTEST_NAMED = 6  # and of one in a program that its name calls a key: "<pad>" is none
+# Each pattern takes a time proportional to the text's length: it begins at the start of a word
+# alone, never gives back what it has read (*+, ++), or reads a limited number of letters.
 # What stands behind a name such as NVIDIA_API_KEY, in a variable, an address or a dictionary, or
 # behind an option such as --api-key; in quotes it may have blanks.
+_NAME = rf"(?<![\w.-])(?=[\w.-]*?(?:{SECRET}))[\w.-]++"
+_OPTION = rf"(?<![\w-])(?=\w*+-[\w-]*?(?:{SECRET}))[\w-]++"
 _NAMED = re.compile(
-    rf"(?i)((?:[\w.-]*(?:{SECRET})[\w.-]*|[?&]sig)['\"]?(?:\s*[=:]\s*)|--?[\w-]*(?:{SECRET})[\w-]*\s+)"
+    rf"(?i)((?:{_NAME}|[?&]sig)['\"]?\s*+[=:]\s*+|{_OPTION}\s++)"
     r"(\"[^\"]*\"|'[^']*'|[^\s'\",;&]+)"
 )
 _KEY_BLOCK = re.compile(r"(?s)(-----BEGIN [A-Z ]*KEY-----).*?(?=-----END|\Z)")
 # A literal of a program, with the name that it is given: password="...", x["api_key"] = "...".
-_LITERAL = re.compile(r"""([\w.\[\]'"-]{0,80}\s*[=:]\s*)?(['"])((?:\\.|(?!\2).)*)\2""")
+_LITERAL = re.compile(
+    r"""([\w.\[\]'"-]{0,80}\s{0,20}[=:]\s{0,20})?(['"])((?:\\.|(?!\2)[^\\\n])*)\2"""
+)
 _OF_A_KEY = re.compile(rf"(?i)(?:{SECRET})(?!iz)")  # and not a tokenizer
 # Addresses that are a key as a whole: whoever has one may write there.
 _HOOK = re.compile(r"((?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)\S+")
 # "Bearer abc", and a user with a password in an address.
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
-_IN_ADDRESS = re.compile(r"(\w+://|(?<![\w.-])(?=[\w.-]+:[^\s/@]+@))[^\s/]+(?=@)")
-_MAIL = re.compile(r"\bgit@[^\s'\"]+|(?<![\w/])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
+_IN_ADDRESS = re.compile(r"((?<!\w)\w++://|(?<![\w.-])(?=[\w.-]++:[^\s/@]{1,200}@))[^\s/]+(?=@)")
+_MAIL = re.compile(r"\bgit@[^\s'\"]+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 # Keys as their makers begin them: OpenAI, GitHub, GitLab, Hugging Face, NVIDIA, AWS, Slack,
 # Google, PyPI, npm; and web tokens.
 _BY_BEGINNING = re.compile(
     r"\b(?:(?:sk|pk|rk|sdk|nvapi|glpat|xox[a-z]|ghp|gho|ghs|ghu|ghr|github_pat|hf|pypi|npm|ya29|key)"
-    r"[-_.][\w.-]{6,}|AKIA\w{12,}|ASIA\w{12,}|AIza[\w-]{20,}|eyJ[\w-]{10,}\.[\w.-]+)"
+    r"[-_.][\w.-]{6,}|AKIA\w{12,}|ASIA\w{12,}|AIza[\w-]{20,}|eyJ[\w.-]{10,})"
 )
 # A long run of letters and digits mixed at random; the name of a card (GPU-...) has hyphens.
 _RANDOM = re.compile(r"(?<![\w./-])(?=\w*\d)(?=\w*[A-Za-z])\w{32,}(?![\w./-])")
@@ -46,7 +52,9 @@ _ADDRESS = re.compile(
     r"|(?<![\w:])(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]):[0-9a-f:]*:[0-9a-f]+"
     r"|(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])"
 )
-_HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|intranet|corp|home\.arpa)\b")
+_HOST = re.compile(
+    r"(?<![\w-])(?<![\w-]\.)[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|intranet|corp|home\.arpa)\b"
+)
 _WORD = r"[^/\\\s:;,'\"]+"  # of a name, which under Windows may have several
 _USER_FOLDER = re.compile(
     rf"(?i)((?:^|[/\\])(?:home|users?)[/\\]+)(?!~)(?:{_WORD}(?: {_WORD}){{1,3}}(?=[\\'\"])|{_WORD})"

@@ -186,7 +186,7 @@ def test_no_thread_keeps_a_process_alive_but_the_one_that_is_there_for_that():
 # what is so without being asked for, of all that has two states
 ON = {"Job.training", "count_work.training", "estimate_memory.training", "_dropout.training"}
 ON |= {"estimate_finetuning.checkpointing", "finetuning_step.checkpointing", "advice.takes_own"}
-ON |= {"LanguageModel.gated", "Kind.queues_copies", "LoopRecord.visible", "lines.sized"}
+ON |= {"LanguageModel.gated", "Kind.queues_copies", "LoopRecord.visible"}
 ON |= {"LoaderFacts.is_dataloader"}
 
 
@@ -219,7 +219,7 @@ AMOUNTS = {
     **{"copy_rate.max_s": 0.1, "Reading.cpu_share": 1.0},
     **{"find_bottleneck.steps": 20, "find_bottleneck.max_s": 30.0, "LoopRecord.exposed": 1.0},
     **{"_dropout.p": 0.5, "_embedding.norm_type": 2.0},  # as PyTorch has them
-    **{"picture.colors": 64, "label_text.most": 36, "__init__.line": 1, "spot.depth": 1},
+    **{"picture.colors": 64, "label_text.most": 36, "__init__.line": 1},
 }
 
 

@@ -8,8 +8,8 @@ import tempfile
 import traceback
 from types import TracebackType
 
+from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
-from course_tools.rehearsal.others import explain
 from course_tools.rehearsal.processes import NOTES, note
 from course_tools.rehearsal.rehearse import LastStep, rehearse
 
@@ -96,7 +96,7 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
         return 2
     print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
     script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
-    rehearsal.runs(script, asked.steps, notes)
+    rehearsal.note_command(script, asked.steps, notes)
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.library import _scoped_library
 
-from course_tools.rehearsal.names import Name
-from course_tools.rehearsal.placement import World, place_of
+from course_tools.rehearsal.placement import World, simulated_device
+from course_tools.rehearsal.replacing import Replacement
 
 KEY = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]
 WITHOUT_AUTOCAST = torch._C.DispatchKeySet(KEY)
@@ -40,23 +40,23 @@ UNSAFE = (
 )
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what turns autocast on and off."""
     enable, clear = torch.set_autocast_enabled, torch.clear_autocast_cache
 
     def set_autocast_enabled(*asked: Any) -> None:
         kind, enabled = asked if len(asked) == 2 else ("cuda", asked[0])
         enable(kind, enabled)
-        if kind == running.kind:
+        if kind == world.kind:
             torch._C._dispatch_tls_set_dispatch_key_included(KEY, enabled)
             torch._C._dispatch_tls_set_dispatch_key_excluded(KEY, not enabled)
 
     def clear_autocast_cache() -> None:
         clear()
-        running.thread.cast.clear()
+        world.thread.cast.clear()
 
-    yield Name(torch, "set_autocast_enabled", set_autocast_enabled)
-    yield Name(torch, "clear_autocast_cache", clear_autocast_cache)
+    yield Replacement(torch, "set_autocast_enabled", set_autocast_enabled)
+    yield Replacement(torch, "clear_autocast_cache", clear_autocast_cache)
 
 
 @functools.cache
@@ -69,25 +69,25 @@ def listed(kind: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def kernels(running: World) -> Iterator[None]:
+def kernels(world: World) -> Iterator[None]:
     """Give PyTorch the operations that autocast casts for, as long as the block runs."""
     with _scoped_library("_", "IMPL") as rest, _scoped_library("aten", "IMPL") as library:
         rest.m.fallback_fallthrough(KEY.name)  # older than Library.fallback
-        for each in [*listed(running.kind), *LAYERS]:
+        for each in [*listed(world.kind), *LAYERS]:
             name, _, overload = each.partition(".")
             operation = getattr(getattr(torch.ops.aten, name), overload or "default")
-            library.impl(each, kernel(running, name, operation), KEY.name)
+            library.impl(each, kernel(world, name, operation), KEY.name)
         yield
 
 
-def kernel(running: World, name: str, operation: Any) -> Callable[..., Any]:
+def kernel(world: World, name: str, operation: Any) -> Callable[..., Any]:
     """Return an operation that casts its tensors on the GPU, and then is itself."""
 
     def type_for(values: tuple[Any, ...]) -> torch.dtype | None:
         if LOWER.fullmatch(name):
-            return torch.get_autocast_dtype(running.kind)
+            return torch.get_autocast_dtype(world.kind)
         if WIDEST.fullmatch(name):
-            types = {each.dtype for each in values if is_cast(running, each)}
+            types = {each.dtype for each in values if is_cast(world, each)}
             return torch.float32 if torch.float32 in types else None
         return None if any(isinstance(each, torch.dtype) for each in values) else torch.float32
 
@@ -98,28 +98,28 @@ def kernel(running: World, name: str, operation: Any) -> Callable[..., Any]:
                 return operation(*args, **kwargs)
             if name == "binary_cross_entropy":
                 raise RuntimeError(UNSAFE)
-            named = {each: cast(running, value, dtype) for each, value in kwargs.items()}
-            return operation(*(cast(running, value, dtype) for value in args), **named)
+            named = {each: cast(world, value, dtype) for each, value in kwargs.items()}
+            return operation(*(cast(world, value, dtype) for value in args), **named)
 
     return call
 
 
-def is_cast(running: World, value: Any) -> bool:
+def is_cast(world: World, value: Any) -> bool:
     """Tell whether autocast may change the type of a value."""
     floating = isinstance(value, Tensor) and value.is_floating_point()
-    return floating and value.dtype != torch.float64 and place_of(value).type == running.kind
+    return floating and value.dtype != torch.float64 and simulated_device(value).type == world.kind
 
 
-def cast(running: World, value: Any, dtype: torch.dtype) -> Any:
+def cast(world: World, value: Any, dtype: torch.dtype) -> Any:
     """Return a value in another type; a weight is cast once until autocast ends, as in PyTorch."""
     if isinstance(value, (list, tuple)):
-        return [cast(running, each, dtype) for each in value]
-    if not is_cast(running, value) or value.dtype == dtype:
+        return [cast(world, each, dtype) for each in value]
+    if not is_cast(world, value) or value.dtype == dtype:
         return value
     kept = value.requires_grad and value.is_leaf and torch.is_grad_enabled()
     if not (kept and dtype != torch.float32 and torch.is_autocast_cache_enabled()):
         return torch.ops.aten.to.dtype(value, dtype)
-    known = running.thread.cast
+    known = world.thread.cast
     if id(value) not in known:
         known[id(value)] = value, torch.ops.aten.to.dtype(value, dtype)
     return known[id(value)][1]

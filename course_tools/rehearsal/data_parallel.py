@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.gpu_modules import index_of
-from course_tools.rehearsal.names import Name
-from course_tools.rehearsal.placement import World, move, place_of
+from course_tools.rehearsal.placement import World, move, simulated_device
+from course_tools.rehearsal.replacing import Replacement
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what torch.nn.DataParallel copies with, and what groups tensors by device."""
     comm, functions = torch.nn.parallel.comm, torch.nn.parallel._functions
 
     def there(tensor: Tensor, device: Any) -> Tensor:
-        return move(tensor, running.device(device))
+        return move(tensor, world.device(device))
 
     def broadcast(tensor: Tensor, devices: Any = None, *, out: Any = None) -> Any:
         if out is not None:
@@ -27,7 +27,7 @@ def names(running: World) -> Iterator[Name]:
         return [[there(each, device) for each in tensors] for device in devices]
 
     def reduce_add(inputs: Any, destination: Any = None) -> Tensor:
-        device = running.device(index_of(running, destination))
+        device = world.device(index_of(world, destination))
         total = there(inputs[0], device).clone()
         for each in inputs[1:]:
             total += there(each, device)
@@ -45,32 +45,32 @@ def names(running: World) -> Iterator[Name]:
         *,
         out: Any = None,
     ) -> Any:
-        devices = devices or [place_of(each) for each in out]
+        devices = devices or [simulated_device(each) for each in out]
         chunks = tensor.split(chunk_sizes, dim) if chunk_sizes else tensor.chunk(len(devices), dim)
         return tuple(there(each, device) for each, device in zip(chunks, devices, strict=False))
 
     def gather(tensors: Any, dim: int = 0, destination: Any = None, *, out: Any = None) -> Any:
         on_cpu = destination in (-1, "cpu", torch.device("cpu"))
-        device = torch.device("cpu") if on_cpu else index_of(running, destination)
+        device = torch.device("cpu") if on_cpu else index_of(world, destination)
         return torch.cat([there(each, device) for each in tensors], dim)
 
     def forward(ctx: Any, devices: Any, sizes: Any, dim: int, tensor: Tensor) -> Any:
         ctx.dim, ctx.input_device = dim, tensor.get_device()
         return scatter(tensor, devices, sizes, dim)
 
-    yield Name(functions.Scatter, "forward", staticmethod(forward))
+    yield Replacement(functions.Scatter, "forward", staticmethod(forward))
     for function in (broadcast, broadcast_coalesced, reduce_add, reduce_add_coalesced):
-        yield Name(comm, function.__name__, function)
-    yield Name(comm, "scatter", scatter)
-    yield Name(comm, "gather", gather)
-    yield Name(torch._C, "_group_tensors_by_device_and_dtype", group_by_device)
+        yield Replacement(comm, function.__name__, function)
+    yield Replacement(comm, "scatter", scatter)
+    yield Replacement(comm, "gather", gather)
+    yield Replacement(torch._C, "_group_tensors_by_device_and_dtype", group_by_device)
 
 
 def group_by_device(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
     """Group lists of tensors by device and type of the first list, as optimizers ask for."""
     groups: dict[Any, Any] = {}
     for index, first in enumerate(lists[0]):
-        key = (place_of(first), first.dtype)
+        key = (simulated_device(first), first.dtype)
         columns, indices = groups.setdefault(key, ([[] for _ in lists], []))
         for column, each in zip(columns, lists, strict=True):
             if each:

@@ -7,14 +7,14 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from course_tools.rehearsal.names import Name, everywhere
 from course_tools.rehearsal.placement import World
+from course_tools.rehearsal.replacing import Replacement, everywhere
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what lets processes exchange with gloo what NCCL would exchange between GPUs."""
     if not dist.is_available():
         return
@@ -25,7 +25,7 @@ def names(running: World) -> Iterator[Name]:
     def without_gpus(backend: Any) -> tuple[Any, str]:
         """Return the backend that runs here, and the one that was asked for if it needs GPUs."""
         text = str(backend or "").lower()
-        if BETWEEN_GPUS.get(text) == running.kind:
+        if BETWEEN_GPUS.get(text) == world.kind:
             return "gloo", text
         if any(each in text for each in BETWEEN_GPUS):
             return "gloo", ""  # one for each kind of device
@@ -35,12 +35,12 @@ def names(running: World) -> Iterator[Name]:
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
         device = kwargs.pop("device_id", None)
         if device is not None:
-            running.device(device)
+            world.device(device)
         here, asked = without_gpus(backend)
         if here != backend:
             kwargs.pop("pg_options", None)
         start(here, *args, **kwargs)
-        running.exchange_on_gpu = bool(asked)
+        world.exchange_on_gpu = bool(asked)
         asked_for[""] = asked_for[group_name(None)] = asked
 
     @functools.wraps(add)
@@ -70,7 +70,7 @@ def names(running: World) -> Iterator[Name]:
 
     @functools.wraps(choose)
     def _get_object_coll_device(group: Any = None) -> str:
-        return running.kind if asked_for.get(group_name(group)) else choose(group)
+        return world.kind if asked_for.get(group_name(group)) else choose(group)
 
     reduce = c10d.all_reduce
 
@@ -91,7 +91,7 @@ def names(running: World) -> Iterator[Name]:
         "get_backend": get_backend,
         "barrier": barrier,
         "all_reduce": all_reduce,
-        "is_nccl_available": lambda: running.kind == "cuda",
+        "is_nccl_available": lambda: world.kind == "cuda",
         "_get_object_coll_device": _get_object_coll_device,
     }
     yield from everywhere(c10d, named, "torch.distributed")

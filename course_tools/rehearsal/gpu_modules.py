@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.lines import spot
+from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
-from course_tools.rehearsal.names import Name, everywhere
-from course_tools.rehearsal.placement import World, place_of
+from course_tools.rehearsal.placement import World, simulated_device
+from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import TYPES
 
 NAMES = {
@@ -102,40 +102,40 @@ class Event:
     wait = record
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of the modules that speak of GPUs."""
-    module = {"cuda": torch.cuda, "xpu": torch.xpu, "mps": torch.mps}[running.kind]
-    table = common_table(running) | memory_table(running) | random_table(running)
-    if running.kind == "mps":
-        yield Name(torch.backends.mps, "is_available", lambda: True)
-        yield Name(torch.backends.mps, "is_built", lambda: True)
+    module = {"cuda": torch.cuda, "xpu": torch.xpu, "mps": torch.mps}[world.kind]
+    table = common_table(world) | memory_table(world) | random_table(world)
+    if world.kind == "mps":
+        yield Replacement(torch.backends.mps, "is_available", lambda: True)
+        yield Replacement(torch.backends.mps, "is_built", lambda: True)
         table |= {
             "current_allocated_memory": table["memory_allocated"],
             "driver_allocated_memory": table["memory_allocated"],
-            "recommended_max_memory": lambda: running.cards[0].total_bytes,
+            "recommended_max_memory": lambda: world.cards[0].total_bytes,
         }
-    if running.kind == "cuda":
-        table |= cuda_table(running)
+    if world.kind == "cuda":
+        table |= cuda_table(world)
         table |= {name: refuse(f"torch.cuda.{name}", what) for name, what in REFUSED.items()}
-    accelerator = accelerator_table(running) | memory_table(running)
+    accelerator = accelerator_table(world) | memory_table(world)
     owners = [(module, table), (torch.accelerator, accelerator)]
     if hasattr(torch.accelerator, "random"):
-        owners.append((torch.accelerator.random, random_table(running)))
+        owners.append((torch.accelerator.random, random_table(world)))
     for owner, values in owners:
         # torch.cuda.memory_stats, for one, is also torch.cuda.memory.memory_stats.
         there = {name: value for name, value in values.items() if hasattr(owner, name)}
         yield from everywhere(owner, there, owner.__name__)
     for name in ("_get_accelerator", "_accelerator_getAccelerator"):
         if hasattr(torch._C, name):
-            yield Name(torch._C, name, lambda *_: torch.device(running.kind))
+            yield Replacement(torch._C, name, lambda *_: torch.device(world.kind))
     for name in LEGACY:
-        yield Name(torch, name, legacy_type(name, "cpu"))
-    yield Name(torch, "Stream", Stream)
-    yield Name(torch, "Event", Event)
-    yield Name(Tensor, "record_stream", lambda tensor, stream: None)
-    yield Name(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+        yield Replacement(torch, name, legacy_type(name, "cpu"))
+    yield Replacement(torch, "Stream", Stream)
+    yield Replacement(torch, "Event", Event)
+    yield Replacement(Tensor, "record_stream", lambda tensor, stream: None)
+    yield Replacement(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     # A program may allow only kernels of attention that the CPU lacks.
-    yield Name(torch._C, "_set_sdp_use_math", lambda enabled: None)
+    yield Replacement(torch._C, "_set_sdp_use_math", lambda enabled: None)
 
 
 def refuse(name: str, what: str) -> Callable[..., Any]:
@@ -150,17 +150,17 @@ def refuse(name: str, what: str) -> Callable[..., Any]:
     return refused
 
 
-def index_of(running: World, device: Any = None) -> int:
+def index_of(world: World, device: Any = None) -> int:
     """Return the index of a card that a function of torch was given."""
     if device is None:
-        return running.thread.current
-    found = running.device(device)
-    if found.type != running.kind:
-        raise ValueError(f"Expected a {running.kind} device, but got: {device}")
+        return world.thread.current
+    found = world.device(device)
+    if found.type != world.kind:
+        raise ValueError(f"Expected a {world.kind} device, but got: {device}")
     return found.index
 
 
-def common_table(running: World) -> dict[str, Any]:
+def common_table(world: World) -> dict[str, Any]:
     """Return the functions that every kind of GPU has."""
 
     class device(contextlib.AbstractContextManager[None]):
@@ -168,21 +168,21 @@ def common_table(running: World) -> dict[str, Any]:
 
         def __init__(self, device: Any) -> None:
             nothing = device is None or (isinstance(device, int) and device < 0)
-            self.index = running.thread.current if nothing else index_of(running, device)
+            self.index = world.thread.current if nothing else index_of(world, device)
 
         def __enter__(self) -> None:
-            self.before = running.thread.current
-            running.thread.current = self.index
+            self.before = world.thread.current
+            world.thread.current = self.index
 
         def __exit__(self, *error: object) -> None:
-            running.thread.current = self.before
+            world.thread.current = self.before
 
     class device_of(device):
         """The GPU of a tensor inside a block."""
 
         def __init__(self, tensor: Tensor) -> None:
-            place = place_of(tensor)
-            super().__init__(place if place.type == running.kind else None)
+            where = simulated_device(tensor)
+            super().__init__(where if where.type == world.kind else None)
 
     def set_device(device: Any) -> None:
         if isinstance(device, int) and device < 0:
@@ -191,53 +191,53 @@ def common_table(running: World) -> dict[str, Any]:
             raise ValueError(
                 f"Expected a torch.device with a specified index or an integer, but got:{device}"
             )
-        running.thread.current = index_of(running, device)
+        world.thread.current = index_of(world, device)
 
     def exchange(index: int) -> int:
-        before = running.thread.current
-        running.thread.current = before if index < 0 else index
+        before = world.thread.current
+        world.thread.current = before if index < 0 else index
         return before
 
     def synchronize(device: Any = None) -> None:
-        running.saw(f"wait: torch.{running.kind}.synchronize", spot(2))
+        world.saw(f"wait: torch.{world.kind}.synchronize", current_spot())
 
     def get_device_properties(device: Any = None) -> Any:
-        return properties(running, index_of(running, device))
+        return properties(world, index_of(world, device))
 
     return {
         "is_available": lambda: True,
-        "device_count": lambda: len(running.cards),
-        "current_device": lambda: running.thread.current,
+        "device_count": lambda: len(world.cards),
+        "current_device": lambda: world.thread.current,
         "set_device": set_device,
         "_exchange_device": exchange,
         "_maybe_exchange_device": exchange,
         "device": device,
         "device_of": device_of,
         "synchronize": synchronize,
-        "get_device_name": lambda device=None: NAMES[running.kind],
+        "get_device_name": lambda device=None: NAMES[world.kind],
         "get_device_properties": get_device_properties,
         "is_bf16_supported": lambda including_emulation=True: (
-            including_emulation or running.capability >= (8, 0)
+            including_emulation or world.capability >= (8, 0)
         ),
-        "_lazy_init": running.touch,
-        "init": running.touch,
-        "is_initialized": lambda: running.started,
+        "_lazy_init": world.touch,
+        "init": world.touch,
+        "is_initialized": lambda: world.started,
         "Stream": Stream,
         "Event": Event,
         "stream": lambda stream: contextlib.nullcontext(),
         "set_stream": lambda stream: None,
-        "current_stream": lambda device=None: Stream(running.thread.current),
-        "default_stream": lambda device=None: Stream(running.thread.current),
+        "current_stream": lambda device=None: Stream(world.thread.current),
+        "default_stream": lambda device=None: Stream(world.thread.current),
     }
 
 
-def properties(running: World, index: int) -> Any:
+def properties(world: World, index: int) -> Any:
     """Return what torch.cuda.get_device_properties says."""
     return SimpleNamespace(
-        name=NAMES[running.kind],
-        major=running.capability[0],
-        minor=running.capability[1],
-        total_memory=running.cards[index].total_bytes,
+        name=NAMES[world.kind],
+        major=world.capability[0],
+        minor=world.capability[1],
+        total_memory=world.cards[index].total_bytes,
         multi_processor_count=40,
         max_threads_per_multi_processor=1024,
         warp_size=32,
@@ -249,12 +249,12 @@ def properties(running: World, index: int) -> Any:
     )
 
 
-def cuda_table(running: World) -> dict[str, Any]:
+def cuda_table(world: World) -> dict[str, Any]:
     """Return what torch.cuda alone has."""
     table: dict[str, Any] = {
-        "get_device_capability": lambda device=None: running.capability,
-        "get_arch_list": lambda: ["sm_{}{}".format(*running.capability)],
-        "is_tf32_supported": lambda: running.capability >= (8, 0),
+        "get_device_capability": lambda device=None: world.capability,
+        "get_arch_list": lambda: ["sm_{}{}".format(*world.capability)],
+        "is_tf32_supported": lambda: world.capability >= (8, 0),
         "is_current_stream_capturing": lambda: False,
         "can_device_access_peer": lambda device, peer: True,
         "ipc_collect": lambda: None,
@@ -284,7 +284,7 @@ class LegacyType(type):
         return made if cls.kind == "cpu" else made.to(cls.kind)
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.plain) and place_of(value).type == cls.kind
+        return isinstance(value, cls.plain) and simulated_device(value).type == cls.kind
 
 
 def legacy_type(name: str, kind: str) -> LegacyType:
@@ -301,11 +301,11 @@ LEGACY: dict[str, Any] = {
 }
 
 
-def memory_table(running: World) -> dict[str, Any]:
+def memory_table(world: World) -> dict[str, Any]:
     """Return the functions that say how full a card is."""
 
     def card(device: Any = None) -> SimulatedGpu:
-        return running.cards[index_of(running, device)]
+        return world.cards[index_of(world, device)]
 
     def reset(device: Any = None) -> None:
         card(device).peak_bytes = card(device).live_bytes
@@ -350,7 +350,7 @@ def memory_table(running: World) -> dict[str, Any]:
     }
 
 
-def random_table(running: World) -> dict[str, Any]:
+def random_table(world: World) -> dict[str, Any]:
     """Return the functions of random numbers: those of the CPU, so that values are the CPU's."""
 
     def get_rng_state(device: Any = None) -> Tensor:
@@ -360,7 +360,7 @@ def random_table(running: World) -> dict[str, Any]:
         if state.numel() == torch.get_rng_state().numel():
             torch.set_rng_state(state.cpu())
         else:
-            running.remark("The state of a real GPU's random numbers was set: it was ignored.")
+            world.remark("The state of a real GPU's random numbers was set: it was ignored.")
 
     def set_rng_state_all(states: list[Tensor]) -> None:
         for state in states[:1]:
@@ -373,21 +373,21 @@ def random_table(running: World) -> dict[str, Any]:
         "seed_all": lambda: None,
         "initial_seed": torch.initial_seed,
         "get_rng_state": get_rng_state,
-        "get_rng_state_all": lambda: [get_rng_state() for _ in running.cards],
+        "get_rng_state_all": lambda: [get_rng_state() for _ in world.cards],
         "set_rng_state": set_rng_state,
         "set_rng_state_all": set_rng_state_all,
-        "default_generators": tuple(torch.default_generator for _ in running.cards),
+        "default_generators": tuple(torch.default_generator for _ in world.cards),
     }
 
 
-def accelerator_table(running: World) -> dict[str, Any]:
+def accelerator_table(world: World) -> dict[str, Any]:
     """Return the functions of torch.accelerator."""
-    common = common_table(running)
-    dtypes = {each for each in TYPES if running.kind != "mps" or each != torch.float64}
+    common = common_table(world)
+    dtypes = {each for each in TYPES if world.kind != "mps" or each != torch.float64}
     return {
         "is_available": common["is_available"],
         "device_count": common["device_count"],
-        "current_accelerator": lambda check_available=False: torch.device(running.kind),
+        "current_accelerator": lambda check_available=False: torch.device(world.kind),
         "current_device_index": common["current_device"],
         "current_device_idx": common["current_device"],
         "set_device_index": common["set_device"],

@@ -60,32 +60,37 @@ def is_written(frame: FrameType) -> bool:
     return frame.f_code.co_filename == "<string>" and "__file__" in frame.f_globals
 
 
-def frame_at(depth: int) -> FrameType:
-    """Return the frame so many calls outwards; a thread that C++ began may have fewer."""
+def calling_frame() -> FrameType:
+    """Return the frame that called the caller; a thread that C++ began may have no other.
+
+    Who keeps its own frame in a variable keeps all tensors there alive until Python collects.
+    """
+    here = sys._getframe(1)
+    return here.f_back or here
+
+
+def current_spot() -> Spot:
+    """Return the place of the user's program that is running now, or else of the package."""
     frame = sys._getframe(1)
-    while depth and frame.f_back is not None:
-        frame, depth = frame.f_back, depth - 1
-    return frame
-
-
-def spot(depth: int = 1) -> Spot:
-    """Return the place of the user's program that is running now."""
-    here = frame_at(depth)
-    frame = users_frame(here) or here
+    found = users_frame(frame)
+    if found is not None:
+        return Spot.of(found)
+    while frame.f_code.co_filename.startswith(HERE) and frame.f_back is not None:
+        frame = frame.f_back
     return Spot.of(frame)
 
 
-def where_is(place: Spot) -> tuple[str, int]:
+def file_and_line(spot: Spot) -> tuple[str, int]:
     """Return file and line number of a place."""
-    code, instruction = place.code, place.instruction
+    code, instruction = spot.code, spot.instruction
     positions = list(code.co_positions())
     line = positions[instruction // 2][0] if 0 <= instruction // 2 < len(positions) else None
     return code.co_filename, line or code.co_firstlineno
 
 
-def describe(place: Spot) -> str:
+def describe(spot: Spot) -> str:
     """Return a place as "file:line", and what stands there."""
-    filename, number = where_is(place)
+    filename, number = file_and_line(spot)
     text = code_without_keys(linecache.getline(filename, number).strip())
     return f"{_short(filename)}:{number}" + (f": {text}" if text else "")
 
@@ -101,8 +106,8 @@ def _short(filename: str) -> str:
 
 
 def name_of(tensor: torch.Tensor) -> str:
-    """Return what the running program calls a tensor, such as "self.weights", or "" ."""
-    frame = users_frame(frame_at(1))
+    """Return what the running program calls a tensor, such as "self.weights", or ""."""
+    frame = users_frame(sys._getframe())
     while frame is not None:
         for name, value in (*frame.f_locals.items(), *_globals_of(frame).items()):
             found = _inside(name, value, tensor)

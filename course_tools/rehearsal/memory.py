@@ -25,11 +25,11 @@ class SimulatedGpu:
     at_peak: Counter[Spot] = field(default_factory=Counter)
     copied_bytes: int = 0  #: alive when `at_peak` was copied: within 2 % of the highest
 
-    def take(self, size: int, place: Spot) -> None:
+    def take(self, size: int, spot: Spot) -> None:
         """Count a storage in, or raise torch.OutOfMemoryError."""
         self.check(size)
         self.live_bytes += size
-        self.made[place] += size
+        self.made[spot] += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
         if self.live_bytes > self.highest_bytes:
             self.highest_bytes = self.live_bytes
@@ -39,10 +39,10 @@ class SimulatedGpu:
                 self.at_peak = Counter(self.made)
                 self.copied_bytes = self.live_bytes
 
-    def free(self, size: int, place: Spot) -> None:
+    def free(self, size: int, spot: Spot) -> None:
         """Count a storage out."""
         self.live_bytes -= size
-        self.made[place] -= size
+        self.made[spot] -= size
 
     def check(self, size: int) -> None:
         """Raise torch.OutOfMemoryError if so many bytes more do not fit."""

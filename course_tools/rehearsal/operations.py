@@ -1,14 +1,15 @@
 """Every operation, watched: where its tensors are, whether the device accepts that, what it is."""
 
+from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_tools.rehearsal import rules
-from course_tools.rehearsal.lines import describe, frame_at, name_of, spot
+from course_tools.rehearsal.lines import Spot, calling_frame, current_spot, describe, name_of
 from course_tools.rehearsal.placement import (
     CPU,
     NO_FLOAT64,
@@ -24,13 +25,27 @@ from course_tools.rehearsal.placement import (
     mark_in,
     mark_of,
     move,
-    place_of,
     put,
     real_device,
+    simulated_device,
 )
 
 #: folders of torch whose C++ code keeps tensors that Python never asked for: buckets of gradients
 KEEPERS = ("/nn/parallel/", "/distributed/")
+
+
+@dataclass(slots=True)
+class Operation:
+    """One operation of PyTorch that is about to run, and who called it."""
+
+    func: Any
+    rule: rules.Rule
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[Tensor]  #: among the arguments, also in lists
+    spot: Spot  #: the line of the program
+    call: tuple[int, int]  #: the Python frame that called, and its instruction
+    keeps_tensors: bool  #: that frame is torch's, and its C++ code keeps tensors for later
 
 
 class Watch(TorchDispatchMode):
@@ -38,13 +53,13 @@ class Watch(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, running: World) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__()
-        self.running = running
+        self.world = world
 
     def __enter__(self) -> "Watch":
         """Watch the thread that enters."""
-        self.running.thread.watched = True
+        self.world.thread.watched = True
         super().__enter__()
         return self
 
@@ -57,82 +72,75 @@ class Watch(TorchDispatchMode):
             return func(*args, **kwargs)
         if any(wraps_others(each) for each in types):
             return NotImplemented  # a DTensor: the operations on its parts come back here
-        running = self.running
-        running.operations += 1
+        world = self.world
+        world.operations += 1
         RESCUED.clear()
-        rule = rules.rule_of(func)
         asked = None
-        if running.simulates(kwargs.get("device")):
-            asked = running.device(kwargs["device"])
+        if world.simulates(kwargs.get("device")):
+            asked = world.device(kwargs["device"])
             kwargs = {**kwargs, "device": CPU}
-        frame = frame_at(1)
-        call = (id(frame), frame.f_lasti)
-        tensors = given_tensors(args, kwargs)
-        device = self.device_of(func, rule, tensors, args, kwargs, call) if tensors else CPU
-        where = device if tensors else asked or running.thread.asked or CPU
-        if problem := rules.check_generator(kwargs.get("generator"), where):
+        caller = calling_frame()
+        operation = Operation(
+            func=func,
+            rule=rules.rule_of(func),
+            args=args,
+            kwargs=kwargs,
+            tensors=given_tensors(args, kwargs),
+            spot=current_spot(),
+            call=(id(caller), caller.f_lasti),
+            keeps_tensors=keeps_tensors(caller),
+        )
+        device = self.checked_device(operation)
+        makes_on = device if operation.tensors else asked or world.thread.asked or CPU
+        if problem := rules.check_generator(kwargs.get("generator"), makes_on):
             raise RuntimeError(problem)
-        place = spot(2)
-        self.use(device, rule, tensors, args, place)
-        out = run(func, rule.slow, args, kwargs)
-        if rule.foreign and tensors:
-            running.remark(
-                f"The operation {rule.name} is not PyTorch's: its kernel for the CPU ran, and what "
-                "its kernel for a GPU does was not looked at."
+        self.count(operation, device)
+        out = run(func, operation.rule.slow, args, kwargs)
+        if operation.rule.foreign and operation.tensors:
+            world.remark(
+                f"The operation {operation.rule.name} is not PyTorch's: its kernel for the CPU "
+                "ran, and what its kernel for a GPU does was not looked at."
             )
         if asked is not None:
             for each in results(out):
-                put(each, asked, place)
-        self.mark(out, rule, asked or device, place, call, tensors)
+                put(each, asked, operation.spot)
+        self.mark_results(operation, out, asked or device)
         return out
 
     def passes(self, func: Any, types: Any) -> bool:
         """Tell whether an operation is none of this rehearsal's."""
         fake = fake_mode() or any(is_fake(each) for each in types)
-        if fake or State.world is not self.running:
+        if fake or State.world is not self.world:
             return True
         return not isinstance(func, torch._ops.OpOverload)  # it runs others, not seen here
 
-    def use(
-        self,
-        device: torch.device,
-        rule: rules.Rule,
-        tensors: list[Tensor],
-        args: tuple[Any, ...],
-        place: Any,
-    ) -> None:
-        """Use a device for an operation, and count what that means for the program."""
-        running = self.running
-        if device.type == running.kind:
-            running.touch()
-            running.on_gpu += 1
+    def count(self, operation: Operation, device: torch.device) -> None:
+        """Count an operation on a device, and what that means for the program."""
+        world, rule, tensors = self.world, operation.rule, operation.tensors
+        if device.type == world.kind:
+            world.touch()
+            world.on_gpu += 1
             if device.type == "cuda":
                 rules.check_kernel(rule, tensors)
             if rule.waits:
-                running.saw(f"wait: {rule.waits}", place)
-            elif rule.indices is not None and any(is_mask(each) for each in args[1]):
-                running.saw("wait: nonzero or a boolean mask", place)
+                world.saw(f"wait: {rule.waits}", operation.spot)
+            elif rule.indices is not None and any(is_mask(each) for each in operation.args[1]):
+                world.saw("wait: nonzero or a boolean mask", operation.spot)
             return
         of_values = bool(tensors) and not rule.anywhere and tensors[0].dim() > 0
-        if device.type == "cpu" and running.started and of_values:
-            running.saw("on the CPU", place)
+        if device.type == "cpu" and world.started and of_values:
+            world.saw("on the CPU", operation.spot)
 
-    def device_of(
-        self,
-        func: Any,
-        rule: rules.Rule,
-        tensors: list[Tensor],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        call: Any,
-    ) -> torch.device:
+    def checked_device(self, operation: Operation) -> torch.device:
         """Return the device of an operation, or raise what PyTorch raises on the real one."""
-        first = place_of(tensors[0])
+        rule, tensors, args = operation.rule, operation.tensors, operation.args
+        if not tensors:
+            return CPU
+        first = simulated_device(tensors[0])
         if rule.anywhere:
             if rule.name == "aten::set_":
                 check_storages(tensors)
-            non_blocking = kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
-            self.copy_between(rule, tensors, non_blocking is True, call)
+            self.count_copies(operation)
             return first
         if rule.lengths is not None:
             problem = rules.check_lengths(args[rule.lengths])
@@ -142,149 +150,152 @@ class Watch(TorchDispatchMode):
         if rule.exchange:
             return self.exchanged(tensors)
         if rule.foreach:
-            return self.foreach(func, rule, args, kwargs, call)
+            return self.device_of_lists(operation)
         if rule.indices is not None:
-            indices = args[rule.indices]
-            problem = rules.check_indices(indices, first)
-            if problem:
-                self.adopt(indices, first, call)
-                problem = rules.check_indices(indices, first)
-            if problem:
-                fail(problem, [argument("self", tensors[0])])
-            values = given_tensors(args[rule.indices + 1 :], kwargs)
-            single = next((value for value in values if not value.dim()), None)
-            if first.type == "cpu" and single is not None and place_of(single).type != "cpu":
-                count_copy(single, first, False)  # PyTorch copies such a value itself
-                return first
-            tensors = [tensors[0], *values]
-        return self.one_device(func, rule, tensors, args, kwargs, call)
+            return self.indexed(operation, rule.indices)
+        return self.one_device(operation)
 
-    def one_device(
-        self,
-        func: Any,
-        rule: rules.Rule,
-        tensors: list[Tensor],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        call: Any,
-    ) -> torch.device:
-        """Return the one device of some tensors, or raise."""
-        places = [(each, place_of(each)) for each in tensors]
-        device = rules.common_device(places, rule.scalars)
+    def indexed(self, operation: Operation, position: int) -> torch.device:
+        """Return the device of an operation by index, whose indices may be on the CPU too."""
+        rows, indices = operation.tensors[0], operation.args[position]
+        device = simulated_device(rows)
+        problem = rules.check_indices(indices, device)
+        if problem:
+            self.adopt(indices, device, operation.call)
+            problem = rules.check_indices(indices, device)
+        if problem:
+            fail(problem, [argument("self", rows)])
+        values = given_tensors(operation.args[position + 1 :], operation.kwargs)
+        single = next((value for value in values if not value.dim()), None)
+        if device.type == "cpu" and single is not None and simulated_device(single).type != "cpu":
+            count_copy(single, device, False)  # PyTorch copies such a value itself
+            return device
+        return self.one_device(replace(operation, tensors=[rows, *values]))
+
+    def one_device(self, operation: Operation) -> torch.device:
+        """Return the one device of an operation's tensors, or raise."""
+        rule, tensors = operation.rule, operation.tensors
+        devices = [simulated_device(each) for each in tensors]
+        device = rules.common_device(tensors, devices, rule.scalars)
         if device is None:
-            gpu = next(each for _, each in places if each.type != "cpu")
-            if self.adopt(tensors, gpu, call):
-                places = [(each, place_of(each)) for each in tensors]
-                device = rules.common_device(places, rule.scalars)
-        if device is not None and device.type != "cpu":
-            for index, name in (*rule.changes, *rule.together):
-                target = args[index] if index < len(args) else kwargs.get(name)
-                if isinstance(target, Tensor) and place_of(target) != device:
-                    device = None  # a scalar of the CPU may be read elsewhere, but not written
-                    break
-        if device is not None and device.type != "cpu":
-            for tensor, place in places:
-                if tensor.requires_grad and place.type == "cpu":
-                    bring_gradient_home(tensor)
-        if device is None:
-            given = arguments_of(func, args, kwargs, tensors)
-            message, odd = rules.refusal(func, given, rule.scalars and not rule.changes)
+            gpu = next(each for each in devices if each.type != "cpu")
+            if self.adopt(tensors, gpu, operation.call):
+                devices = [simulated_device(each) for each in tensors]
+                device = rules.common_device(tensors, devices, rule.scalars)
+        if device is None or not writes_on(operation, device):
+            given = arguments_of(operation)
+            message, odd = rules.refusal(operation.func, given, rule.scalars and not rule.changes)
             fail(message, [odd, next(each for each in given if each.device != odd.device)])
+        if device.type != "cpu":
+            for tensor, where in zip(tensors, devices, strict=True):
+                if tensor.requires_grad and where.type == "cpu":
+                    bring_gradient_home(tensor)
         return device
 
-    def foreach(
-        self, func: Any, rule: rules.Rule, args: tuple[Any, ...], kwargs: Any, call: Any
-    ) -> torch.device:
+    def device_of_lists(self, operation: Operation) -> torch.device:
         """Check the lists of an operation on lists, item by item."""
-        values = (*args, *kwargs.values())
+        name = operation.rule.name
+        values = (*operation.args, *operation.kwargs.values())
         lists = [each for each in values if isinstance(each, (list, tuple))]
         lists = [each for each in lists if each and isinstance(each[0], Tensor)]
         device = CPU
-        steps = "fused" in rule.name or "_amp_" in rule.name
+        counts_steps = "fused" in name or "_amp_" in name  # in scalars that may be anywhere
         for items in zip(*lists, strict=False):
-            together = [each for each in items if not (steps and each.dim() == 0)]
-            device = self.one_device(func, rule, together or list(items), (), {}, call)
+            together = [each for each in items if not (counts_steps and each.dim() == 0)]
+            of_items = replace(operation, tensors=together or list(items), args=(), kwargs={})
+            device = self.one_device(of_items)
         return device
 
     def exchanged(self, tensors: list[Tensor]) -> torch.device:
         """Check an exchange between processes: NCCL takes tensors of a GPU alone."""
-        places = [place_of(each) for each in tensors]
-        if self.running.exchange_on_gpu and any(each.type == "cpu" for each in places):
-            left = tensors[next(i for i, each in enumerate(places) if each.type == "cpu")]
+        devices = [simulated_device(each) for each in tensors]
+        if self.world.exchange_on_gpu and any(each.type == "cpu" for each in devices):
+            left = tensors[next(i for i, each in enumerate(devices) if each.type == "cpu")]
             mark = mark_of(left)
-            if mark is None or mark.call is None:
+            if mark is None or not (mark.kept or mark.made_by):
                 fail("No backend type associated with device type cpu", [argument("tensor", left)])
-        return next((each for each in places if each.type != "cpu"), CPU)
+        return next((each for each in devices if each.type != "cpu"), CPU)
 
-    def copy_between(
-        self, rule: rules.Rule, tensors: list[Tensor], non_blocking: bool, call: Any
-    ) -> None:
-        """Count a copy into a tensor that is there already."""
-        if len(tensors) < 2 or not rule.name.startswith(("aten::copy", "aten::_foreach_copy")):
+    def count_copies(self, operation: Operation) -> None:
+        """Count the copies into tensors that are there already."""
+        tensors, args = operation.tensors, operation.args
+        copies = operation.rule.name.startswith(("aten::copy", "aten::_foreach_copy"))
+        if len(tensors) < 2 or not copies:
             return
+        non_blocking = operation.kwargs.get("non_blocking", args[2] if len(args) > 2 else False)
         half = len(tensors) // 2
         for target, source in zip(tensors[:half], tensors[half:], strict=False):
-            here, there = place_of(target), place_of(source)
-            if mark_of(source) is None and keeps(frame_at(3)):
+            if mark_of(source) is None and operation.keeps_tensors:
                 continue  # what an exchange between processes copies for itself
-            if here == there or self.adopt([target, source], max(here, there, key=str), call):
-                continue
-            count_copy(source, here, non_blocking)
+            here, there = simulated_device(target), simulated_device(source)
+            gpu = max(here, there, key=str)
+            if here != there and not self.adopt([target, source], gpu, operation.call):
+                count_copy(source, here, non_blocking is True)
 
-    def adopt(self, tensors: Any, device: torch.device, call: Any) -> bool:
+    def adopt(self, tensors: Any, device: torch.device, call: tuple[int, int]) -> bool:
         """Give what C++ made for the call that runs the device of that call."""
         adopted = False
         for tensor in tensors:
             mark = mark_of(tensor) if isinstance(tensor, Tensor) else None
-            if mark is not None and mark.call is not None and mark.device.type == "cpu":
-                kept = mark.call == "kept"
-                if kept or mark.call == call:
-                    put(tensor, device, mark.place)
-                    adopted = True
+            if mark is None or mark.device.type != "cpu":
+                continue
+            if mark.kept or mark.made_by == call:
+                put(tensor, device, mark.spot)
+                adopted = True
         return adopted
 
-    def mark(
-        self,
-        out: Any,
-        rule: rules.Rule,
-        device: torch.device,
-        place: Any,
-        call: Any,
-        tensors: list[Tensor],
-    ) -> None:
+    def mark_results(self, operation: Operation, out: Any, device: torch.device) -> None:
         """Mark the storages that an operation has made or enlarged."""
-        running = self.running
         for index, each in enumerate(results(out)):
-            on = CPU if index in rule.cpu_results else device
+            on = CPU if index in operation.rule.cpu_results else device
             try:
                 storage = each.untyped_storage()
-            except (NotImplementedError, RuntimeError):
-                put(each, on, place)
+            except (NotImplementedError, RuntimeError):  # sparse, or it wraps others
+                put(each, on, operation.spot)
                 continue
             known = mark_in(storage)
-            if known is not None and known.world is running:
-                if rule.changes and known.size != storage.nbytes():
-                    known.leave()
-                    Mark(running, known.device, storage, place)
-                continue
-            if real_device(each).type != "cpu":
-                continue
-            if on.type == "cpu" and any(shares(each, other) for other in tensors):
-                continue  # a view of what was there before
-            if on.type == "mps" and each.dtype == torch.float64:
-                raise TypeError(NO_FLOAT64)
-            made = Mark(running, on, storage, place)
-            if on.type == "cpu" and not running.thread.asked:
-                made.call = self.unasked(rule, tensors, call)
+            if known is None or known.world is not self.world:
+                self.mark_new(operation, each, on)
+            elif operation.rule.changes and known.size != storage.nbytes():
+                known.leave()
+                Mark(self.world, known.device, storage, operation.spot)
 
-    def unasked(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> Any:
-        """Return the call that made a tensor without being asked for one, or None."""
-        if rule.makes:
-            return "kept" if keeps(frame_at(3)) else call
-        marks = [mark_of(each) for each in tensors]
-        if tensors and all(mark is not None and mark.call == call for mark in marks):
-            return call
-        return None
+    def mark_new(self, operation: Operation, tensor: Tensor, device: torch.device) -> None:
+        """Mark the storage of a result that has no mark yet."""
+        if real_device(tensor).type != "cpu":
+            return
+        if device.type == "cpu" and any(shares(tensor, other) for other in operation.tensors):
+            return  # a view of what was there before
+        if device.type == "mps" and tensor.dtype == torch.float64:
+            raise TypeError(NO_FLOAT64)
+        made = Mark(self.world, device, tensor.untyped_storage(), operation.spot)
+        if device.type == "cpu" and not self.world.thread.asked:
+            note_unasked(operation, made)
+
+
+def note_unasked(operation: Operation, made: Mark) -> None:
+    """Note which call made a tensor of the CPU inside C++, or that C++ keeps it."""
+    if operation.rule.makes:
+        made.kept = operation.keeps_tensors
+        made.made_by = None if made.kept else operation.call
+        return
+    marks = [mark_of(each) for each in operation.tensors]
+    if marks and all(mark is not None and mark.made_by == operation.call for mark in marks):
+        made.made_by = operation.call
+
+
+def writes_on(operation: Operation, device: torch.device) -> bool:
+    """Tell whether what an operation on a GPU writes to is there: a scalar may only be read. Some
+    arguments may not even be that.
+    """
+    if device.type == "cpu":
+        return True
+    for index, name in (*operation.rule.changes, *operation.rule.together):
+        is_given = index < len(operation.args)
+        target = operation.args[index] if is_given else operation.kwargs.get(name)
+        if isinstance(target, Tensor) and simulated_device(target) != device:
+            return False
+    return True
 
 
 TORCH = torch.__path__[0]
@@ -304,16 +315,16 @@ def bring_gradient_home(scalar: Tensor) -> None:
 
 def check_storages(tensors: list[Tensor]) -> None:
     """Refuse to let a tensor use the memory of one on another device."""
-    places = [place_of(each) for each in tensors]
-    if places[0] != places[-1]:
+    devices = [simulated_device(each) for each in tensors]
+    if devices[0] != devices[-1]:
         message = (
-            f'Attempted to set the storage of a tensor on device "{places[0]}" to a storage on '
-            f'different device "{places[-1]}".  This is no longer allowed; the devices must match.'
+            f'Attempted to set the storage of a tensor on device "{devices[0]}" to a storage on '
+            f'different device "{devices[-1]}".  This is no longer allowed; the devices must match.'
         )
         fail(message, [argument("source", tensors[-1])])
 
 
-def keeps(frame: FrameType) -> bool:
+def keeps_tensors(frame: FrameType) -> bool:
     """Tell whether a call is one of those whose C++ code keeps tensors of its own."""
     name = frame.f_code.co_filename
     return name.startswith(TORCH) and any(part in name for part in KEEPERS)
@@ -351,16 +362,16 @@ def results(out: Any) -> list[Tensor]:
     return given_tensors(out, {}) if isinstance(out, (list, tuple)) else []
 
 
-def arguments_of(func: Any, args: Any, kwargs: Any, among: list[Tensor]) -> list[Argument]:
+def arguments_of(operation: Operation) -> list[Argument]:
     """Return those arguments of an operation that are among the tensors that it checks."""
-    names = [each.name for each in func._schema.arguments]
-    given = [*zip(names, args, strict=False), *kwargs.items()]
+    names = [each.name for each in operation.func._schema.arguments]
+    given = [*zip(names, operation.args, strict=False), *operation.kwargs.items()]
     found = []
     for name, value in given:
         for each in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(each, Tensor) and any(each is one for one in among):
+            if isinstance(each, Tensor) and any(each is one for one in operation.tensors):
                 found.append(argument(name, each))
-    return found or [argument("tensors", each) for each in among]
+    return found or [argument("tensors", each) for each in operation.tensors]
 
 
 def is_mask(index: Any) -> bool:
@@ -412,7 +423,7 @@ def widened(value: Any) -> Any:
     return value.float() if is_narrow(value) else value
 
 
-def fail(message: str, arguments: list[Argument]) -> None:
+def fail(message: str, arguments: list[Argument]) -> NoReturn:
     """Raise PyTorch's error, with a note on the tensor that was left behind."""
     error = RuntimeError(message)
     error.add_note("\n".join(explained(arguments)))
@@ -425,7 +436,7 @@ def explained(arguments: list[Argument]) -> list[str]:
     for name, tensor, device in arguments:
         called = name_of(tensor)
         mark = mark_of(tensor)
-        made = f"made at {describe(mark.place)}" if mark else "made before the rehearsal began"
+        made = f"made at {describe(mark.spot)}" if mark else "made before the rehearsal began"
         known_as = f"`{called}`, " if called else ""
         start = "the other:" if lines else "which one:"
         shape = tuple(tensor.shape)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.lines import Spot, spot
+from course_tools.rehearsal.lines import Spot, current_spot
 from course_tools.rehearsal.memory import SimulatedGpu
 
 CPU = torch.device("cpu")
@@ -44,10 +44,10 @@ class World:
         self.sizes: Counter[tuple[str, Spot]] = Counter()
         self.remarks: dict[str, None] = {}
 
-    def saw(self, what: str, place: Spot, size: int = 0) -> None:
+    def saw(self, what: str, spot: Spot, size: int = 0) -> None:
         """Count an event of a line of the program, and its bytes."""
-        self.events[what, place] += 1
-        self.sizes[what, place] += size
+        self.events[what, spot] += 1
+        self.sizes[what, spot] += size
 
     def remark(self, sentence: str) -> None:
         """Keep a sentence for the report, once."""
@@ -113,26 +113,27 @@ class Thread(threading.local):
 class Mark:
     """Where a storage would be, and the line that made it."""
 
-    __slots__ = ("call", "card", "device", "pinned", "place", "size", "world")
+    __slots__ = ("card", "device", "kept", "made_by", "pinned", "size", "spot", "world")
 
-    def __init__(self, world: World, device: torch.device, storage: Any, place: Spot) -> None:
+    def __init__(self, world: World, device: torch.device, storage: Any, spot: Spot) -> None:
         self.card: SimulatedGpu | None = None
         self.world = world
         self.device = device
         self.size = storage.nbytes()
-        self.place = place
+        self.spot = spot
         self.pinned = False
-        self.call: Any = None  # which call of the program made it inside C++, if none asked
+        self.made_by: tuple[int, int] | None = None  # the call in which C++ made it, unasked
+        self.kept = False  # C++ made it unasked, and keeps it for later calls
         if device.type == world.kind:
             card = world.cards[device.index]
-            card.take(self.size, place)
+            card.take(self.size, spot)
             self.card = card
         storage.rehearsed = Tie(self, storage._cdata)
 
     def leave(self) -> None:
         """Count the memory out."""
         if self.card is not None:
-            self.card.free(self.size, self.place)
+            self.card.free(self.size, self.spot)
             self.card = None
 
 
@@ -180,7 +181,7 @@ class State:
     world: World | None = None
 
 
-def world() -> World:
+def current_world() -> World:
     """Return what there is; only for code that runs during a rehearsal."""
     assert State.world is not None
     return State.world
@@ -245,13 +246,13 @@ def _mark_of(tensor: Tensor) -> Mark | None:
     return mark if mark is not None and mark.world is State.world else None
 
 
-def place_of(tensor: Tensor) -> torch.device:
+def simulated_device(tensor: Tensor) -> torch.device:
     """Return the device that a tensor would be on."""
     mark = mark_of(tensor)
     if mark is not None:
         return mark.device
     for part in parts_of(tensor) if type(tensor) is not Tensor else []:
-        return place_of(part)
+        return simulated_device(part)
     return real_device(tensor)
 
 
@@ -265,33 +266,33 @@ class Argument(NamedTuple):
 
 def argument(name: str, tensor: Tensor) -> Argument:
     """Return a tensor under the name by which an operation was given it."""
-    return Argument(name, tensor, place_of(tensor))
+    return Argument(name, tensor, simulated_device(tensor))
 
 
-def put(tensor: Tensor, device: torch.device, place: Spot | None = None) -> Tensor:
+def put(tensor: Tensor, device: torch.device, spot: Spot | None = None) -> Tensor:
     """Say that a tensor is on a device from now on; nothing is copied."""
     if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
         return tensor
-    running = world()
-    place = place or spot(2)
+    world = current_world()
+    spot = spot or current_spot()
     with torch._C._DisableTorchDispatch():
         parts = parts_of(tensor)
         for part in parts:
-            put(part, device, place)
+            put(part, device, spot)
         if parts:
             return tensor
         with torch._C.DisableTorchFunctionSubclass():
             found = list(storages(tensor))
-    if device.type == running.kind:
-        running.touch()
-        if running.kind == "mps" and tensor.dtype == torch.float64:
+    if device.type == world.kind:
+        world.touch()
+        if world.kind == "mps" and tensor.dtype == torch.float64:
             raise TypeError(NO_FLOAT64)
     for storage in found:
         old = mark_in(storage)
-        if old is None or old.world is not running or old.device != device:
+        if old is None or old.world is not world or old.device != device:
             if old is not None:
                 old.leave()  # before the new one takes memory
-            Mark(running, device, storage, place)
+            Mark(world, device, storage, spot)
     return tensor
 
 
@@ -316,7 +317,7 @@ class Move(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep where the tensor came from."""
-        ctx.back = place_of(inputs[0])
+        ctx.back = simulated_device(inputs[0])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -334,28 +335,28 @@ def size_of(tensor: Tensor) -> int:
 
 def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Tensor:
     """Return a tensor on a device: itself if it is there, or a copy, which is counted."""
-    source = place_of(tensor)
+    source = simulated_device(tensor)
     if source == device:
         return tensor
-    if device.type == world().kind:
-        world().cards[device.index].check(size_of(tensor))
+    if device.type == current_world().kind:
+        current_world().cards[device.index].check(size_of(tensor))
     count_copy(tensor, device, non_blocking)
     return Move.apply(tensor, device)
 
 
 def count_copy(tensor: Tensor, device: torch.device, non_blocking: bool) -> None:
     """Count a copy to another device, and whether the program waits for it."""
-    running, place = world(), spot(2)
-    source, size = place_of(tensor), size_of(tensor)
+    world, spot = current_world(), current_spot()
+    source, size = simulated_device(tensor), size_of(tensor)
     if source.type == "cpu":
         mark = mark_of(tensor)
         pinned = mark is not None and mark.pinned
-        running.saw(f"to the GPU, from {'pinned' if pinned else 'pageable'} memory", place, size)
+        world.saw(f"to the GPU, from {'pinned' if pinned else 'pageable'} memory", spot, size)
         if not non_blocking:  # PyTorch waits for the stream, whatever memory it copies from
-            running.saw("wait: copy to the GPU", place)
+            world.saw("wait: copy to the GPU", spot)
     elif device.type == "cpu":
-        running.saw("to the CPU", place, size)
+        world.saw("to the CPU", spot, size)
         if not non_blocking:
-            running.saw("wait: copy to the CPU", place)
+            world.saw("wait: copy to the CPU", spot)
     else:
-        running.saw("from GPU to GPU", place, size)
+        world.saw("from GPU to GPU", spot, size)

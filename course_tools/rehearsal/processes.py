@@ -16,21 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.names import Name
 from course_tools.rehearsal.operations import Watch
-from course_tools.rehearsal.placement import State, World, place_of, put
+from course_tools.rehearsal.placement import State, World, put, simulated_device
+from course_tools.rehearsal.replacing import Replacement
 
 #: the variable with the folder in which processes note that they used a GPU
 NOTES = "REHEARSAL_NOTES"
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of threads and processes."""
-    yield from threads(running)
-    yield from processes(running)
+    yield from threads(world)
+    yield from processes(world)
 
 
-def threads(running: World) -> Iterator[Name]:
+def threads(world: World) -> Iterator[Replacement]:
     """Yield what lets a thread that starts in a rehearsal be watched too."""
     start = threading.Thread.start
 
@@ -38,13 +38,13 @@ def threads(running: World) -> Iterator[Name]:
         run = thread.run
 
         def run_watched() -> None:
-            with Watch(running):
+            with Watch(world):
                 run()
 
         thread.run = run_watched  # type: ignore[method-assign]
         start(thread)
 
-    yield Name(threading.Thread, "start", start_watched)
+    yield Replacement(threading.Thread, "start", start_watched)
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,16 @@ class Forked:
     """A function that a forked process runs in the rehearsal that it inherits."""
 
     target: Callable[..., Any]
-    running: World
+    world: World
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function, and note if it used a GPU."""
         try:
             return self.target(*args, **kwargs)
         finally:
-            filled = any(card.highest_bytes for card in self.running.cards)
-            if self.running.notes and (self.running.on_gpu or filled):
-                note(self.running.notes)
+            filled = any(card.highest_bytes for card in self.world.cards)
+            if self.world.notes and (self.world.on_gpu or filled):
+                note(self.world.notes)
 
 
 def note(notes: str) -> None:
@@ -92,28 +92,28 @@ def note(notes: str) -> None:
         Path(notes, str(os.getpid())).touch()
 
 
-def settings_of(running: World) -> dict[str, Any]:
+def settings_of(world: World) -> dict[str, Any]:
     """Return what another process needs to rehearse the same."""
-    card = running.cards[0]
+    card = world.cards[0]
     return {
-        "kind": running.kind,
-        "gpus": len(running.cards),
+        "kind": world.kind,
+        "gpus": len(world.cards),
         "memory": card.total_bytes if card.limited else None,
-        "capability": running.capability,
-        "notes": running.notes,
+        "capability": world.capability,
+        "notes": world.notes,
     }
 
 
-def command_of(running: World) -> list[str]:
+def command_of(world: World) -> list[str]:
     """Return the options with which a script is rehearsed in another process."""
-    card = running.cards[0]
+    card = world.cards[0]
     memory = ["--memory", str(card.total_bytes)] if card.limited else []
-    capability = "{}.{}".format(*running.capability)
-    command = ["-m", "course_tools.rehearsal", "--device", running.kind, "--hide-real"]
-    return [*command, "--gpus", str(len(running.cards)), "--capability", capability, *memory]
+    capability = "{}.{}".format(*world.capability)
+    command = ["-m", "course_tools.rehearsal", "--device", world.kind, "--hide-real"]
+    return [*command, "--gpus", str(len(world.cards)), "--capability", capability, *memory]
 
 
-def processes(running: World) -> Iterator[Name]:
+def processes(world: World) -> Iterator[Replacement]:
     """Yield what lets a process that starts anew believe in the GPUs too.
 
     A forked process inherits everything, and fails if the GPU was used before, as with CUDA.
@@ -123,22 +123,22 @@ def processes(running: World) -> Iterator[Name]:
     def start_rehearsed(process: Any) -> None:
         method = process._start_method or multiprocessing.get_start_method()
         if process._target is not None and method == "fork":
-            process._target = Forked(process._target, running)
+            process._target = Forked(process._target, world)
         elif process._target is not None:
-            process._target = Rehearsed(process._target, running.block, settings_of(running))
+            process._target = Rehearsed(process._target, world.block, settings_of(world))
         start(process)
 
     def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:
         words = [str(each) for each in args] if isinstance(args, (list, tuple)) else []
-        if len(words) > 1 and running.script[:1] != ("-m",):
+        if len(words) > 1 and world.script[:1] != ("-m",):
             words[1] = os.path.abspath(words[1])  # a script, which may be named from here
-        itself = [sys.executable, *running.script]
-        if running.script and words[: len(itself)] == itself:
-            args = [args[0], *command_of(running), *args[1:]]
+        itself = [sys.executable, *world.script]
+        if world.script and words[: len(itself)] == itself:
+            args = [args[0], *command_of(world), *args[1:]]
             home = str(Path(__file__).resolve().parents[2])
             variables = dict(options.get("env") or os.environ)
             paths = [home, variables.get("PYTHONPATH", "")]
-            variables[NOTES] = running.notes
+            variables[NOTES] = world.notes
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
             options["env"] = variables
         popen(self, args, *rest, **options)
@@ -147,8 +147,8 @@ def processes(running: World) -> Iterator[Name]:
     reducers = pickler._extra_reducers
 
     def reduce(tensor: Tensor) -> tuple[Any, ...]:
-        place, (rebuild, parts) = place_of(tensor), reducers[type(tensor)](tensor)
-        return (rebuild, parts) if place.type == "cpu" else (arrive, (str(place), rebuild, parts))
+        device, (rebuild, parts) = simulated_device(tensor), reducers[type(tensor)](tensor)
+        return (rebuild, parts) if device.type == "cpu" else (arrive, (str(device), rebuild, parts))
 
     def reduce_memory(storage: Any) -> tuple[Any, ...]:
         with torch._C._DisableTorchDispatch():  # a GPU shares its memory and copies nothing
@@ -156,12 +156,12 @@ def processes(running: World) -> Iterator[Name]:
 
     ours: dict[type, Any] = {kind: reduce for kind in reducers if issubclass(kind, Tensor)}
     ours[torch.UntypedStorage] = reduce_memory
-    yield Name(ForkingPickler, "_extra_reducers", {**reducers, **ours})
-    yield Name(BaseProcess, "start", start_rehearsed)
-    yield Name(subprocess.Popen, "__init__", popen_rehearsed)
+    yield Replacement(ForkingPickler, "_extra_reducers", {**reducers, **ours})
+    yield Replacement(BaseProcess, "start", start_rehearsed)
+    yield Replacement(subprocess.Popen, "__init__", popen_rehearsed)
 
 
-def arrive(place: str, rebuild: Callable[..., Tensor], parts: tuple[Any, ...]) -> Tensor:
+def arrive(device: str, rebuild: Callable[..., Tensor], parts: tuple[Any, ...]) -> Tensor:
     """Return a tensor that another process has sent, on the GPU where it was."""
     tensor = rebuild(*parts)
-    return tensor if State.world is None else put(tensor, State.world.device(place))
+    return tensor if State.world is None else put(tensor, State.world.device(device))

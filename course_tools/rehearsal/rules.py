@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.placement import CPU, Argument, place_of, world
+from course_tools.rehearsal.placement import CPU, Argument, current_world, simulated_device
 
 #: these copy from anywhere to anywhere
 ANYWHERE = {
@@ -188,11 +188,13 @@ def rule_of(func: Any) -> Rule:
     )
 
 
-def common_device(tensors: list[tuple[Tensor, torch.device]], scalars: bool) -> Any:
+def common_device(
+    tensors: list[Tensor], devices: list[torch.device], scalars: bool
+) -> torch.device | None:
     """Return the device of an operation's tensors, or None if they are on several."""
     found = None
     only_scalars = True
-    for tensor, device in tensors:
+    for tensor, device in zip(tensors, devices, strict=True):
         scalar = scalars and device.type == "cpu" and tensor.dim() == 0
         if found is None or (only_scalars and not scalar):
             found, only_scalars = device, scalar
@@ -302,7 +304,7 @@ def _refused_convolution(given: list[Argument]) -> tuple[str, Argument] | None:
 def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:
     """Return PyTorch's message for indices that are on a third device, or ""."""
     for tensor in tensors:
-        if tensor is not None and place_of(tensor) not in (CPU, own):
+        if tensor is not None and simulated_device(tensor) not in (CPU, own):
             allowed = "either on cpu or on the same device as the indexed tensor"
             return f"indices should be {allowed} ({own})"
     return ""
@@ -310,7 +312,7 @@ def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:
 
 def check_lengths(lengths: Tensor) -> str:
     """Return PyTorch's message for lengths that are not on the CPU, or ""."""
-    device = place_of(lengths)
+    device = simulated_device(lengths)
     if device.type == "cpu":
         return ""
     return (
@@ -337,7 +339,7 @@ def check_generator(generator: Any, device: torch.device) -> str:
     """Return PyTorch's message for a generator of another device, or ""."""
     if generator is None:
         return ""
-    own = world().generators.get(generator._cdata, generator.device)
+    own = current_world().generators.get(generator._cdata, generator.device)
     if own.type == device.type:
         return ""
     return f"Expected a '{device.type}' device type for generator but found '{own.type}'"

@@ -5,57 +5,57 @@ from typing import Any
 
 import torch
 
-from course_tools.rehearsal.lines import describe, spot
-from course_tools.rehearsal.names import Name
+from course_tools.rehearsal.lines import current_spot, describe
 from course_tools.rehearsal.placement import World, mark_in, put
+from course_tools.rehearsal.replacing import Replacement
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what saves, loads, shares and moves a storage, and keeps where it is."""
 
     def tag(storage: Any) -> str | None:
         storage = getattr(storage, "_untyped_storage", storage)
         mark = mark_in(storage)
-        if mark is None or mark.world is not running or mark.device.type == "cpu":
+        if mark is None or mark.world is not world or mark.device.type == "cpu":
             return None
-        running.remark(
-            f"A file with tensors of {mark.device} was saved at {describe(spot(2))}\n"
+        world.remark(
+            f"A file with tensors of {mark.device} was saved at {describe(current_spot())}\n"
             '  Without a GPU, torch.load needs map_location="cpu" to read it.'
         )
         return str(mark.device)
 
     def restore(storage: Any, location: str) -> Any:
-        if not str(location).startswith(running.kind):
+        if not str(location).startswith(world.kind):
             return None
         storage = getattr(storage, "_untyped_storage", storage)
         device = torch.device(location)
-        if (device.index or 0) >= len(running.cards):
+        if (device.index or 0) >= len(world.cards):
             raise RuntimeError(
                 f"Attempting to deserialize object on CUDA device {device.index} but "
-                f"torch.cuda.device_count() is {len(running.cards)}. Please use torch.load with "
+                f"torch.cuda.device_count() is {len(world.cards)}. Please use torch.load with "
                 "map_location to map your storages to an existing device."
             )
-        device = running.device(device)
-        if len(running.cards) > 1 and device.index != running.thread.current:
-            running.remark(
+        device = world.device(device)
+        if len(world.cards) > 1 and device.index != world.thread.current:
+            world.remark(
                 f"torch.load put tensors on {device}, but this process uses "
-                f"{running.kind}:{running.thread.current}, at {describe(spot(2))}\n"
+                f"{world.kind}:{world.thread.current}, at {describe(current_spot())}\n"
                 '  Each process fills that GPU. Read with map_location="cpu".'
             )
-        put(torch.empty(0, dtype=torch.uint8).set_(storage), device, spot(2))
+        put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
         return storage
 
     def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
-        where = running.device(running.kind if device is None else device)
+        where = world.device(world.kind if device is None else device)
         copied = storage.clone()
-        put(torch.empty(0, dtype=torch.uint8).set_(copied), where, spot(2))
+        put(torch.empty(0, dtype=torch.uint8).set_(copied), where)
         return copied
 
     share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]
 
     def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
-        if running.simulates(device):
-            running.device(device)  # a forked process fails here, as it does with CUDA
+        if world.simulates(device):
+            world.device(device)  # a forked process fails here, as it does with CUDA
             raise NotImplementedError(
                 "a rehearsal does not simulate tensors of a GPU that one process sends to another: "
                 "let the workers return tensors of the CPU, and move them in the loop"
@@ -69,8 +69,8 @@ def names(running: World) -> Iterator[Name]:
         shared = mark is not None and mark.device.type != "cpu"  # as a GPU's memory always is
         return storage if shared else share_memory(storage)
 
-    yield Name(torch.UntypedStorage, "share_memory_", share_memory_)
-    yield Name(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
+    yield Replacement(torch.UntypedStorage, "share_memory_", share_memory_)
+    yield Replacement(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
     registry = [(0, tag, restore), *torch.serialization._package_registry]
-    yield Name(torch.serialization, "_package_registry", registry)
-    yield Name(torch.UntypedStorage, "cuda", to_gpu)
+    yield Replacement(torch.serialization, "_package_registry", registry)
+    yield Replacement(torch.UntypedStorage, "cuda", to_gpu)

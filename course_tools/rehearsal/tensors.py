@@ -1,18 +1,13 @@
-"""What a program asks of tensors and of the functions that make them: on which device."""
+"""What a program asks of tensors: where they are, to move them, and for their values."""
 
-import functools
-import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import Proxy
-from torch.utils import _device
 
-from course_tools.rehearsal.lines import spot
-from course_tools.rehearsal.names import Name, everywhere
+from course_tools.rehearsal.lines import current_spot
+from course_tools.rehearsal.makers import run_as_asked
 from course_tools.rehearsal.operations import explained, fail
 from course_tools.rehearsal.placement import (
     CPU,
@@ -24,115 +19,52 @@ from course_tools.rehearsal.placement import (
     mark_of,
     move,
     parts_of,
-    place_of,
     put,
     real_device,
-    world,
+    simulated_device,
 )
+from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import type_name
 
 TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
     "memory first."
 )
-#: methods that make a tensor beside another, unless a device is named
-BESIDE: tuple[str, ...] = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
-BESIDE += ("new_empty_strided",)
-LIKE = [f"{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint")]
 KINDS = ("cpu", "cuda", "xpu", "mps")
 
 
-class Generator(torch.Generator):
-    """A generator of random numbers that knows the device it was asked for."""
-
-    def __new__(cls, device: Any = "cpu") -> "Generator":
-        """Make one of the CPU, which draws the same numbers."""
-        running = world()
-        if not running.simulates(device):
-            plain: Any = torch._C.Generator(device=device)
-            running.generators.pop(plain._cdata, None)  # whose address another one had
-            return plain
-        made: Any = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
-        # An operation is given another Python object for the same generator.
-        made.rehearsed = running.generators[made._cdata] = running.device(device)
-        return made
-
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        """The device that it was made for."""
-        return self.rehearsed
-
-    rehearsed: torch.device = CPU
-
-
-class _AnyGenerator(type):
-    """Lets isinstance accept every generator under the name torch.Generator."""
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, torch._C.Generator)
-
-    def __call__(cls, device: Any = "cpu") -> Any:
-        return Generator(device)
-
-
-class AnyGenerator(metaclass=_AnyGenerator):
-    """Stands in the place of torch.Generator."""
-
-
-def device_of_numbers(running: World) -> type:
-    """Return what stands for torch.device in a build that knows no GPU to give a number to."""
-    plain = torch.device
-
-    class AnyDevice(type):
-        def __instancecheck__(cls, value: Any) -> bool:
-            return isinstance(value, plain)
-
-        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
-            if len(args) == 1 and isinstance(args[0], int):
-                return plain(running.kind, args[0])
-            return plain(*args, **kwargs)
-
-    return AnyDevice("device", (), {"__module__": "torch", "__doc__": plain.__doc__})
-
-
-def names(running: World) -> Iterator[Name]:
-    """Yield what is replaced of tensors, of the functions that make them, and of generators."""
+def replacements(world: World) -> Iterator[Replacement]:
+    """Yield what is replaced of tensors, and of functions that compare devices first."""
     yield from _questions()
-    yield from _moves(running)
-    yield from _copies(running)
-    yield from _values(running)
-    yield from _makers()
+    yield from _moves(world)
+    yield from _copies(world)
+    yield from _values(world)
     yield from _compared_first()
-    yield Name(torch, "Generator", AnyGenerator)
-    try:
-        torch.device(0)
-    except RuntimeError:  # before PyTorch 2.9, and in a build for the CPU
-        yield Name(torch, "device", device_of_numbers(running))
 
 
-def _questions() -> Iterator[Name]:
+def _questions() -> Iterator[Replacement]:
     """Yield the attributes and methods that say where a tensor is."""
 
     def get_device(tensor: Tensor) -> int:
-        place = place_of(tensor)
-        return -1 if place.type == "cpu" else place.index or 0
+        device = simulated_device(tensor)
+        return -1 if device.type == "cpu" else device.index or 0
 
     def is_pinned(tensor: Tensor, device: Any = None) -> bool:
         mark = mark_of(tensor)
         return mark is not None and mark.pinned
 
     def kind_is(kind: str) -> property:
-        return property(lambda tensor: place_of(tensor).type == kind)
+        return property(lambda tensor: simulated_device(tensor).type == kind)
 
-    yield Name(Tensor, "device", property(place_of))
+    yield Replacement(Tensor, "device", property(simulated_device))
     for kind in KINDS:
-        yield Name(Tensor, f"is_{kind}", kind_is(kind))
-    yield Name(Tensor, "get_device", get_device)
-    yield Name(torch, "get_device", get_device)
-    yield Name(Tensor, "is_pinned", is_pinned)
+        yield Replacement(Tensor, f"is_{kind}", kind_is(kind))
+    yield Replacement(Tensor, "get_device", get_device)
+    yield Replacement(torch, "get_device", get_device)
+    yield Replacement(Tensor, "is_pinned", is_pinned)
 
 
-def _moves(running: World) -> Iterator[Name]:
+def _moves(world: World) -> Iterator[Replacement]:
     """Yield the methods that move a tensor."""
     plain: Any = Tensor.to
     change_type: Any = Tensor.type
@@ -142,20 +74,20 @@ def _moves(running: World) -> Iterator[Name]:
         if is_fake(type(tensor)) or fake_mode():
             return plain(tensor, *args, **kwargs)
         device, dtype, rest = _asked_of_to(tensor, args, kwargs)
-        if real_device(tensor).type == "meta" and running.simulates(device):
+        if real_device(tensor).type == "meta" and world.simulates(device):
             return plain(tensor, "cpu")  # raises: it has no values
         if device is None or real_device(tensor).type != "cpu":
             return plain(tensor, *args, **kwargs)
-        if not running.simulates(device) and torch.device(device).type != "cpu":
+        if not world.simulates(device) and torch.device(device).type != "cpu":
             return plain(tensor, *args, **kwargs)
-        device = running.device(device)
+        device = world.device(device)
         if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
             raise TypeError(NO_FLOAT64)
         if torch.nn.parameter.is_lazy(tensor):  # it has no values yet
-            return put(_run(torch.empty, (0,), {"dtype": tensor.dtype}), device)
+            return put(run_as_asked(torch.empty, (0,), {"dtype": tensor.dtype}), device)
         non_blocking = rest.pop("non_blocking", False)
         copied = plain(tensor, dtype or tensor.dtype, **rest)
-        if device == place_of(copied):
+        if device == simulated_device(copied):
             return copied
         return _with_parts_moved(copied, device, non_blocking)
 
@@ -172,7 +104,7 @@ def _moves(running: World) -> Iterator[Name]:
 
     def type_(tensor: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
-            return type_name(tensor, place_of(tensor))
+            return type_name(tensor, simulated_device(tensor))
         if isinstance(dtype, torch.dtype):
             return change_type(tensor, dtype, non_blocking)
         name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
@@ -185,32 +117,32 @@ def _moves(running: World) -> Iterator[Name]:
 
     def parse_to(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], int):  # Module.to(0): a CPU build knows no such device
-            args = (running.device(args[0]), *args[1:])
+            args = (world.device(args[0]), *args[1:])
         return parse(*args, **kwargs)
 
     for function in (to, cuda, xpu, cpu, type_as):
-        yield Name(Tensor, function.__name__, function)
-    yield Name(Tensor, "type", type_)
-    yield Name(torch._C._nn, "_parse_to", parse_to)
+        yield Replacement(Tensor, function.__name__, function)
+    yield Replacement(Tensor, "type", type_)
+    yield Replacement(torch._C._nn, "_parse_to", parse_to)
 
 
-def _copies(running: World) -> Iterator[Name]:
+def _copies(world: World) -> Iterator[Replacement]:
     """Yield the methods that copy a tensor beside itself."""
     copy: Any = Tensor.__deepcopy__
 
     def pin_memory(tensor: Tensor, device: Any = None) -> Tensor:
-        place = place_of(tensor)
-        if place.type != "cpu":
-            kind = type_name(tensor, place)
+        here = simulated_device(tensor)
+        if here.type != "cpu":
+            kind = type_name(tensor, here)
             message = f"cannot pin '{kind}' only dense CPU tensors can be pinned"
             raise _left(RuntimeError(message), tensor, "pinning before the move, or not at all")
         mark = mark_of(tensor)
         if mark is not None and mark.pinned:
             return tensor
-        running.touch()
+        world.touch()
         with torch._C._DisableTorchDispatch():
             copied = tensor.detach().clone()
-        put(copied, CPU, spot(2))
+        put(copied, CPU)
         pinned = mark_of(copied)
         if pinned is not None:
             pinned.pinned = True
@@ -219,15 +151,15 @@ def _copies(running: World) -> Iterator[Name]:
     def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
         known = id(tensor) in memo
         copied = copy(tensor, memo)
-        if not known and place_of(tensor) != place_of(copied):
-            put(copied, place_of(tensor), spot(2))
+        if not known and simulated_device(tensor) != simulated_device(copied):
+            put(copied, simulated_device(tensor))
         return copied
 
-    yield Name(Tensor, "pin_memory", pin_memory)
-    yield Name(Tensor, "__deepcopy__", deepcopy)
+    yield Replacement(Tensor, "pin_memory", pin_memory)
+    yield Replacement(Tensor, "__deepcopy__", deepcopy)
 
 
-def _values(running: World) -> Iterator[Name]:
+def _values(world: World) -> Iterator[Replacement]:
     """Yield the methods that hand a tensor's values to Python, to NumPy and to other libraries."""
     original = {
         name: getattr(Tensor, name) for name in ("numpy", "__array__", "tolist", "__dlpack__")
@@ -235,27 +167,27 @@ def _values(running: World) -> Iterator[Name]:
     hand_out: Any = torch.utils.dlpack.to_dlpack
 
     def numpy(tensor: Tensor, *, force: bool = False) -> Any:
-        place = place_of(tensor)
-        if place.type == "cpu":
+        device = simulated_device(tensor)
+        if device.type == "cpu":
             return original["numpy"](tensor, force=force)
         if force:
             return original["numpy"](tensor.detach().cpu(), force=True)
-        raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before .numpy()")
+        raise _left(TypeError(TO_NUMPY.format(device)), tensor, ".cpu() before .numpy()")
 
     def array(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        place = place_of(tensor)
-        if place.type != "cpu":
-            raise _left(TypeError(TO_NUMPY.format(place)), tensor, ".cpu() before NumPy")
+        device = simulated_device(tensor)
+        if device.type != "cpu":
+            raise _left(TypeError(TO_NUMPY.format(device)), tensor, ".cpu() before NumPy")
         return original["__array__"](tensor, *args, **kwargs)
 
     def tolist(tensor: Tensor) -> Any:
-        if place_of(tensor).type != "cpu":
-            running.saw("wait: .tolist()", spot(2))
+        if simulated_device(tensor).type != "cpu":
+            world.saw("wait: .tolist()", current_spot())
         return original["tolist"](tensor)
 
     def data_ptr(tensor: Tensor) -> int:
-        if place_of(tensor).type != "cpu":
-            running.remark(
+        if simulated_device(tensor).type != "cpu":
+            world.remark(
                 "The address of a tensor was asked for (data_ptr, DLPack). What reads memory at "
                 "that address, such as a kernel of another package, is not checked."
             )
@@ -270,9 +202,9 @@ def _values(running: World) -> Iterator[Name]:
         return hand_out(tensor)
 
     for function in (numpy, tolist, data_ptr):
-        yield Name(Tensor, function.__name__, function)
-    yield Name(Tensor, "__array__", array)
-    yield Name(Tensor, "__dlpack__", dlpack)
+        yield Replacement(Tensor, function.__name__, function)
+    yield Replacement(Tensor, "__array__", array)
+    yield Replacement(Tensor, "__dlpack__", dlpack)
     yield from everywhere(torch.utils.dlpack, {"to_dlpack": to_dlpack}, "torch")
 
 
@@ -292,7 +224,7 @@ def _asked_of_to(tensor: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if values and (values[0] is None or isinstance(values[0], torch.dtype)):
             dtype, values = values[0] or dtype, values[1:]
     if other is not None:
-        device, dtype = place_of(other), other.dtype
+        device, dtype = simulated_device(other), other.dtype
     rest |= dict(zip(("non_blocking", "copy", "memory_format"), values, strict=False))
     return device, dtype, rest
 
@@ -314,17 +246,17 @@ def _left(error: Exception, tensor: Tensor, fix: str) -> Exception:
     return error
 
 
-def _compared_first() -> Iterator[Name]:
+def _compared_first() -> Iterator[Replacement]:
     """Yield the functions that compare devices before any operation runs: recurrent layers."""
 
     def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         def layer(rows: Tensor, *args: Any) -> Any:
             packed = isinstance(args[0], Tensor) and isinstance(args[2], (list, tuple))
             hidden, weights = args[1:3] if packed else args[0:2]
-            here = place_of(rows)
+            here = simulated_device(rows)
             for what, tensors in (("hidden", hidden), ("parameter", weights)):
                 for tensor in [tensors] if isinstance(tensors, Tensor) else tensors:
-                    there = place_of(tensor)
+                    there = simulated_device(tensor)
                     if there != here:
                         fail(
                             f"Input and {what} tensors are not at the same device, found input "
@@ -338,10 +270,10 @@ def _compared_first() -> Iterator[Name]:
     def split_checked(function: Callable[..., Any]) -> Callable[..., Any]:
         def tensor_split(rows: Tensor, *args: Any, **kwargs: Any) -> Any:
             for each in (*args, *kwargs.values()):
-                if isinstance(each, Tensor) and place_of(each).type != "cpu":
+                if isinstance(each, Tensor) and simulated_device(each).type != "cpu":
                     fail(
                         "tensor_split expected tensor_indices_or_sections to be on cpu, but it's "
-                        f"on {place_of(each)}",
+                        f"on {simulated_device(each)}",
                         [argument("tensor_indices_or_sections", each)],
                     )
             return function(rows, *args, **kwargs)
@@ -351,168 +283,13 @@ def _compared_first() -> Iterator[Name]:
     count: Any = torch.ctc_loss
 
     def ctc_loss(rows: Tensor, targets: Tensor, *lengths: Any, **kwargs: Any) -> Tensor:
-        device, given = place_of(rows), list(lengths)  # lengths may come from anywhere
+        device, given = simulated_device(rows), list(lengths)  # lengths may come from anywhere
         for index, each in enumerate(given):
             given[index] = put(each.clone(), device) if isinstance(each, Tensor) else each
         return count(rows, targets, *given, **kwargs)
 
-    yield Name(torch, "ctc_loss", ctc_loss)
-    yield Name(torch, "tensor_split", split_checked(torch.tensor_split))
-    yield Name(Tensor, "tensor_split", split_checked(Tensor.tensor_split))
+    yield Replacement(torch, "ctc_loss", ctc_loss)
+    yield Replacement(torch, "tensor_split", split_checked(torch.tensor_split))
+    yield Replacement(Tensor, "tensor_split", split_checked(Tensor.tensor_split))
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        yield Name(torch._VF, name, checked(getattr(torch._VF, name)))
-
-
-def _makers() -> Iterator[Name]:
-    """Yield the functions that make tensors on the device they are asked for."""
-    makers: Any = _device._device_constructors()
-    for function in makers:
-        owner = inspect.getmodule(function) or torch
-        name = function.__name__
-        for module in (torch, torch.fft, torch.nested, owner):
-            made: Any = getattr(module, name, None)
-            if made is function:
-                yield Name(module, name, _made_on(made))
-                break
-    for name in LIKE:
-        yield Name(torch, name, _made_beside(getattr(torch, name)))
-    for name in BESIDE:
-        yield Name(Tensor, name, _made_beside(getattr(Tensor, name)))
-    yield Name(torch, "from_numpy", _made_here(torch.from_numpy))
-    yield Name(torch, "from_dlpack", _made_here(torch.from_dlpack))
-    yield Name(torch, "normal", _made_on(torch.normal))
-    choose: Any = torch.set_default_tensor_type
-
-    def set_default_tensor_type(kind: Any) -> None:
-        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
-        choose(f"torch.{name.rpartition('.')[2]}")
-        torch.set_default_device("cuda" if name.startswith("torch.cuda.") else None)
-
-    yield Name(torch, "set_default_tensor_type", set_default_tensor_type)
-
-
-def _run(function: Callable[..., Any], args: Any, kwargs: Any, device: torch.device = CPU) -> Any:
-    """Run a function that makes a tensor because Python asked for it, and for which device."""
-    thread = world().thread
-    before, thread.asked = thread.asked, device
-    try:
-        return function(*args, **kwargs)
-    finally:
-        thread.asked = before
-
-
-def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors that understands the simulated device."""
-    positional = function.__name__ == "as_tensor"
-
-    @functools.wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        if fake_mode() or is_traced(args, kwargs):
-            return function(*args, **kwargs)
-        running = world()
-        if positional and len(args) > 2:
-            *args, kwargs["device"] = args  # type: ignore[assignment]
-        copied = args[0] if args and isinstance(args[0], Tensor) else None
-        copies = copied is not None and function.__name__ in COPIES
-        asked = kwargs.get("device")
-        if asked is None and kwargs.get("out") is None:
-            asked = place_of(args[0]) if copies else _device.CURRENT_DEVICE
-        if not running.simulates(asked):
-            if asked is not None and torch.device(asked).type not in ("cpu", "meta"):
-                return function(*args, **kwargs)
-            if copied is not None and place_of(copied).type != "cpu" and asked is not None:
-                args = (copied.to(asked), *args[1:])
-            return _unpinned(function, args, kwargs)
-        device = running.device(asked)  # type: ignore[arg-type]
-        kwargs["device"] = "cpu"
-        kwargs.pop("pin_memory", None)
-        if copies:
-            return _copied_to(device, function, args, kwargs)
-        _refuse_what_cannot_fit(running, device, function.__name__, args, kwargs)
-        out = _run(function, args, kwargs, device)
-        if function.__name__ in COPIES[1:]:  # NumPy's memory is not the GPU's
-            out = _run(torch.clone, (out,), {})
-        return put(out, device, spot(2))
-
-    return make
-
-
-def _copied_to(device: torch.device, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return what torch.tensor and the like make of a tensor, on a simulated device."""
-    data, *others = args
-    moved = data.to(device)
-    if moved is not data and function.__name__ != "tensor":
-        return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
-    with torch._C._DisableTorchDispatch(), warnings.catch_warnings(record=True) as told:
-        made = function(moved, *others, **kwargs)
-    for each in told:
-        warnings.warn(each.message, stacklevel=3)
-    return put(made, device)
-
-
-COPIES = ("tensor", "as_tensor", "asarray")
-
-
-def _refuse_what_cannot_fit(
-    running: World, device: torch.device, name: str, args: Any, kwargs: Any
-) -> None:
-    """Refuse a tensor that is too large before the CPU's memory is filled with it."""
-    sizes = kwargs.get("size", args[0] if len(args) == 1 else args)
-    sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
-    plain = name in ("empty", "zeros", "ones", "rand", "randn", "full")
-    sizes = args[0] if name == "full" and args else sizes
-    if plain and all(isinstance(each, int) for each in sizes):
-        dtype = kwargs.get("dtype") or torch.get_default_dtype()
-        running.cards[device.index].check(torch.Size(sizes).numel() * dtype.itemsize)
-
-
-def _unpinned(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Make a tensor of the CPU; pinned memory is only noted."""
-    pinned = kwargs.pop("pin_memory", False)
-    made = _run(function, args, kwargs)
-    if isinstance(made, Tensor) and mark_of(made) is None:
-        put(made, CPU, spot(3))
-    return made.pin_memory() if pinned else made
-
-
-def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors that puts them beside the first argument, if none is named."""
-
-    @functools.wraps(function)
-    def make(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if fake_mode() or is_traced((tensor, *args), kwargs):
-            return function(tensor, *args, **kwargs)
-        asked = kwargs.pop("device", None)
-        kwargs.pop("pin_memory", None)
-        if asked is not None and not world().simulates(asked) and is_meta(asked):
-            return function(tensor, *args, device=asked, **kwargs)
-        if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
-            return function(tensor, *args, device=asked, **kwargs)
-        device = place_of(tensor) if asked is None else world().device(asked)
-        if args and isinstance(args[0], Tensor) and place_of(args[0]) != device:
-            args = (args[0].to(device), *args[1:])  # new_tensor copies a tensor
-        return put(_run(function, (tensor, *args), kwargs, device), device, spot(2))
-
-    return make
-
-
-def is_traced(args: Any, kwargs: dict[str, Any]) -> bool:
-    """Tell whether torch.fx is writing down what a program does, and nothing has values."""
-    return any(isinstance(each, Proxy) for each in (*args, *kwargs.values()))
-
-
-def is_meta(device: Any) -> bool:
-    """Tell whether tensors on a device have no values."""
-    return torch.device(device).type == "meta"
-
-
-def _made_here(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors of the CPU whose line is kept."""
-
-    @functools.wraps(function)
-    def make(*args: Any) -> Tensor:
-        made = function(*args)
-        device = place_of(args[0]) if isinstance(args[0], Tensor) else CPU
-        return made if mark_of(made) is not None else put(made, device, spot(2))
-
-    return make
+        yield Replacement(torch._VF, name, checked(getattr(torch._VF, name)))

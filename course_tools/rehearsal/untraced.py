@@ -1,43 +1,44 @@
 """Code that PyTorch would compile or trace: it runs as it stands."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.utils import _python_dispatch
 
-from course_tools.rehearsal.lines import describe, frame_at, spot
-from course_tools.rehearsal.names import MISSING, Name, everywhere, replaced
+from course_tools.rehearsal.lines import current_spot, describe
 from course_tools.rehearsal.operations import TORCH, Watch
 from course_tools.rehearsal.placement import World, fake_mode
+from course_tools.rehearsal.replacing import MISSING, Replacement, everywhere, replaced
 
 
-def names(running: World) -> Iterator[Name]:
+def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of compilers, and of operations that take functions."""
-    yield from _compilers(running)
-    yield from _operations_on_functions(running)
+    yield from _compilers(world)
+    yield from _operations_on_functions(world)
 
 
-def _compilers(running: World) -> Iterator[Name]:
+def _compilers(world: World) -> Iterator[Replacement]:
     """Yield what leaves compilation out, and says so."""
 
     def compile_nothing(model: Any = None, **options: Any) -> Any:
-        running.remark(f"Code was not compiled but ran as it stands: {describe(spot(2))}")
+        world.remark(f"Code was not compiled but ran as it stands: {describe(current_spot())}")
         return model if model is not None else (lambda function: function)
 
     script = torch.jit.script
 
     def script_nothing(model: Any, *args: Any, **options: Any) -> Any:
-        if frame_at(1).f_code.co_filename.startswith(TORCH):  # which it needs for itself
-            with replaced(each for each in running.before if each.value is not MISSING):
+        if sys._getframe(1).f_code.co_filename.startswith(TORCH):  # which it needs for itself
+            with replaced(each for each in world.before if each.value is not MISSING):
                 return script(model, *args, **options)
         return compile_nothing(model)
 
-    yield Name(torch, "compile", compile_nothing)
-    yield Name(torch.jit, "script", script_nothing)
+    yield Replacement(torch, "compile", compile_nothing)
+    yield Replacement(torch.jit, "script", script_nothing)
 
 
-def _operations_on_functions(running: World) -> Iterator[Name]:
+def _operations_on_functions(world: World) -> Iterator[Replacement]:
     """Yield what runs the functions that torch.cond or flex_attention were given as they stand.
 
     PyTorch would trace them for the backward pass, with fake tensors of a GPU, which autograd then
@@ -58,4 +59,4 @@ def _operations_on_functions(running: World) -> Iterator[Name]:
 
     asked = {"_get_current_dispatch_mode": _get_current_dispatch_mode}
     yield from everywhere(_python_dispatch, asked, "torch._higher_order_ops")
-    yield Name(torch._ops.HigherOrderOperator, "__call__", call)
+    yield Replacement(torch._ops.HigherOrderOperator, "__call__", call)

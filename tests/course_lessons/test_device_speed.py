@@ -12,7 +12,7 @@ from course_lessons.device_speed import lap_timer
 from course_lessons.device_speed.busy_neighbours import busy_neighbours
 from course_lessons.device_speed.image_step import training_step
 from course_lessons.device_speed.pictures import draw_abba, draw_published, draw_readings
-from course_lessons.device_speed.published import T4, resnet50_published, unlike_rows
+from course_lessons.device_speed.published import SIXTEEN_CORES, T4, resnet50_published, unlike_rows
 from course_lessons.evidence.published import published
 from course_lessons.gpu import own_step
 from course_lessons.waiting.photographs import make_step
@@ -68,7 +68,10 @@ def test_nvidias_speeds_of_the_t4_are_its_latencies_up_to_six_percent():
 
 def test_the_first_picture_compares_the_published_ends_of_both_curves():
     assert draw_published().alt.startswith("Alike at batch 1, 4 times apart at 256: ResNet-50")
-    assert resnet50_published().origin == "published"
+    found = resnet50_published()
+    assert found.origin == "published"
+    rates = [one.rate for label in found.labels for one in found.of(label)]
+    assert rates == pytest.approx([*SIXTEEN_CORES.values(), *T4.values()])  # images a second
     unlike = unlike_rows()  # for one image each, as both sources say
     assert list(unlike["torch.compile"]) == ["yes", "no"] and list(unlike["batch"]) == [1, 1]
     assert unlike["images/s"].iloc[1] == 83  # NVIDIA's table of EfficientNet-B0 on a V100

@@ -161,6 +161,7 @@ def test_a_step_is_measured_in_16_bits_on_cuda_alone_and_scaled_in_float16_alone
 
     def time_once(step, *, device, max_s):
         step()
+        step()  # which float16 allows only after an update of its scale
         return Timing(str(device), 1, 0.1, (0.1,) * 3, 1)
 
     def scaler_of(device, enabled):
@@ -177,7 +178,7 @@ def test_a_step_is_measured_in_16_bits_on_cuda_alone_and_scaled_in_float16_alone
             [(torch.ones(4, 3), torch.zeros(4, 2))],
             lambda outputs, targets: seen.append(outputs.dtype) or outputs.float().sum(),
         )
-    assert list(found.seconds) == list(ways) and seen == list(ways.values())
+    assert list(found.seconds) == list(ways) and seen[::2] == list(ways.values())
     assert scaled == [dtype is torch.half for dtype in ways.values()]
 
 

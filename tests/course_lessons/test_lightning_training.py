@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from course_lessons import lightning_training
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, make_windows
+from course_lessons.fast_adam import fast_adam
 from course_lessons.lightning_training import EpochBar, Regression
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -34,6 +36,16 @@ def plain_losses(epochs: int, seed: int = 42) -> tuple[list[float], AirRNN]:
     return losses, model
 
 
+@pytest.mark.parametrize(("device", "fused"), [("cpu", True), ("cuda", True), ("xla", False)])
+def test_adam_makes_one_call_for_all_parameters_where_the_device_has_one(
+    device, fused, monkeypatch
+):
+    made = {}
+    monkeypatch.setattr(torch.optim, "Adam", lambda parameters, **how: made.update(how))
+    fast_adam([], torch.device(device))
+    assert made == {"foreach": not fused, "fused": fused}
+
+
 def lightning_losses(epochs: int, seed: int = 42) -> tuple[list[float], AirRNN]:
     torch.manual_seed(seed)
     module, bar = Regression(AirRNN()), EpochBar()
@@ -50,6 +62,18 @@ def test_the_loss_falls_and_lightning_takes_the_same_way_there():
     plain, lightning = plain_losses(60)[0], lightning_losses(20)[0]
     assert len(plain) == 60 and plain[-1] < plain[0] / 5
     assert lightning == pytest.approx(plain[:20], abs=1e-5)
+
+
+def test_the_loss_that_is_logged_is_the_mean_over_samples_and_over_ranks(monkeypatch):
+    logged, module = [], Regression(torch.nn.Identity())
+    monkeypatch.setattr(module, "log", lambda *what, **how: logged.append((*what, how)))
+    monkeypatch.setattr(lightning_training, "run_recorded", logged.append)
+    module.on_train_epoch_start()
+    for rows, target in ((torch.zeros(3, 1), 1.0), (torch.zeros(1, 1), 3.0)):
+        module.training_step((rows, torch.full_like(rows, target)), 0)
+    module.on_train_epoch_end()
+    assert logged.pop(0) == module.device  # before an epoch, what was recorded is run
+    assert logged == [("train_loss", (3 * 1 + 1 * 9) / 4, {"sync_dist": True})]
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers.*")

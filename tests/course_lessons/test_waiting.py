@@ -6,10 +6,13 @@ from course_lessons.waiting.photographs import BATCH, SIDE, Photographs, watch_t
 from torch.utils.data import DataLoader
 
 
-def test_a_batch_holds_small_pixels_and_who_loaded_it_when():
+def test_a_batch_holds_small_pixels_and_who_loaded_it_when(monkeypatch):
+    paused = []
+    monkeypatch.setattr(photographs.time, "sleep", paused.append)
     pixels, (who, start, end) = Photographs()[1]
     assert pixels.shape == (BATCH, 3, SIDE, SIDE) and pixels.dtype == torch.uint8
     assert who == "loading" and start < end
+    assert paused == [0.07]  # the lesson's text: "a pause of 70 ms"
 
 
 @pytest.mark.process

@@ -29,6 +29,8 @@ def al(monkeypatch):
         ("AKIAIOSFODNN7EXAMPLE", "EXAMPLE"),
         ("Authorization: Bearer abcdefgh12345", "abcdefgh12345"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "eyJ"),
+        ("env--token secret99", "secret99"),
+        ("at /x/ada.king@uni.example", "ada"),
         ("https://al:hunter2@packages.example/simple", "hunter2"),
         ("0123456789abcdef0123456789abcdef01234567", "89abcdef"),
         ("TPU_WORKER: 10.1.2.3,192.168.0.7", "10.1.2.3"),
@@ -122,6 +124,12 @@ def test_a_line_of_a_program_is_shown_without_its_keys(code, key):
 )
 def test_the_rest_of_a_line_stays(code):
     assert code_without_keys(code) == code
+
+
+@pytest.mark.parametrize("unit", ["a.", "a:", "-a", "key", "key-", "a+", "eyJa-", "\\", "' "])
+def test_a_long_text_takes_no_longer_than_its_length_asks_for(unit):
+    text = unit * 20_000  # a pattern that goes back for each letter takes minutes
+    assert without_secrets(text) and code_without_keys("'" + text)
 
 
 def test_the_home_folder_is_short_and_that_of_a_longer_name_is_not_cut():

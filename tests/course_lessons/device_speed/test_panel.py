@@ -48,6 +48,7 @@ def click_run(panel):
 
     async def scenario():
         panel.run_button.click()
+        panel.run_button.click()  # again before it is locked on the screen: it runs once
         await panel._task
         return panel
 
@@ -65,6 +66,8 @@ def test_a_click_moves_the_bar_to_its_end(shown):
     panel = click_run(lab())
     assert (panel.progress.value, panel.progress.max) == (3, 3) and "Done." in panel.status.value
     assert (panel.run_button.disabled, panel.stop_button.disabled) == (False, True)
+    sizes = [one.size for one in panel.result.measurements]
+    assert sorted(sizes) == sorted(panel.sizes.value * len(panel_threads()))
 
 
 def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_is_checked(shown):

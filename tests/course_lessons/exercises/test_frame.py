@@ -5,7 +5,7 @@ import sys
 import time
 import types
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from course_lessons.exercises.read_answer import (
     quote,
     same,
 )
-from course_lessons.exercises.time_limit import time_limit
+from course_lessons.exercises.time_limit import TooLong, time_limit
 from course_lessons.gpu.exercises import moves
 
 
@@ -185,10 +185,21 @@ def test_a_loop_without_end_is_stopped(monkeypatch):
                 time.sleep(600)
 
     assert "still running after 0.1 seconds" in first.check(my_first).message
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    before = signal.getsignal(signal.SIGALRM)
     with time_limit(100.0):
         assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] <= 100
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_a_check_may_take_a_minute_and_a_half(monkeypatch):
+    @contextmanager
+    def over_at_once(seconds):
+        raise TooLong
+        yield
+
+    monkeypatch.setattr(frame, "time_limit", over_at_once)
+    assert "still running after 90 seconds" in first.check(lambda numbers: numbers[0]).message
 
 
 def test_an_answer_is_checked_outside_of_the_main_thread_too():

@@ -17,7 +17,7 @@ dist.init_process_group("gloo")
 total = torch.tensor([1.0 + dist.get_rank()])
 dist.all_reduce(total)
 model = torch.nn.Linear(1, 1)
-seen = [dist.get_rank(), dist.get_world_size(), total.item()]
+seen = [dist.get_rank(), dist.get_world_size(), total.item(), torch.get_num_threads()]
 dist.destroy_process_group()
 """
 
@@ -25,7 +25,7 @@ dist.destroy_process_group()
 @pytest.mark.process
 def test_two_ranks_meet_and_each_reports_what_it_has():
     one, other = run_two_ranks(SCRIPT)
-    assert (one["seen"], other["seen"]) == ([0, 2, 3.0], [1, 2, 3.0])
+    assert (one["seen"], other["seen"]) == ([0, 2, 3.0, 1], [1, 2, 3.0, 1])
     assert len(one["weights"]) == 2
 
 

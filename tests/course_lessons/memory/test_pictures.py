@@ -26,6 +26,9 @@ def test_each_cure_is_drawn_relative_to_the_first(drawn):
     )
     assert [bar.get_width() for bar in drawn[0].patches] == [1, 0.25, 1, 1.3]
     assert "checkpointing 25% and 130%" in shown.alt
+    pictures.draw_cures({"baseline": 4, "bfloat16": 2}, {"baseline": 1.0, "bfloat16": 40.0})
+    assert [bar.get_width() for bar in drawn[1].patches] == [1, 0.5, 1, 4]  # it is cut there
+    assert "time 40, off the scale" in [text.get_text() for text in drawn[1].texts]
 
 
 def test_the_title_says_what_takes_most_of_the_memory(drawn):

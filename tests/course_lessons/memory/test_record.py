@@ -1,6 +1,7 @@
 """The CPU time of lesson 9's ways to train, on a clock that the test moves."""
 
 import pytest
+import torch
 from course_lessons.memory import record
 
 
@@ -11,6 +12,7 @@ def runs(monkeypatch):
     monkeypatch.setattr(record.time, "process_time", lambda: now[0])
 
     def run(name, seconds):
+        assert torch.get_num_threads() == 1
         order.append(name)
         now[0] += seconds
 

@@ -1,7 +1,7 @@
 """The picture of money and time: it agrees with the answer in words, and can be read."""
 
 import pytest
-from course_lessons.worth_it.money import _round_numbers, draw_money
+from course_lessons.worth_it.money import _amounts, _round_numbers, draw_money
 from torch import empty, nn
 
 from course_tools.estimate import Chip, estimate
@@ -50,7 +50,7 @@ def test_a_step_that_fits_no_device_recommends_none():
     for samples, title in ((10**6, "A short job: "), (10**8, "Cheapest: H100 SXM")):
         asked["samples"] = samples
         said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4", "H100"], **asked)).alt
-        assert said.startswith(title) and "no, it needs" in said
+        assert said.startswith(title) and "no: needs" in said
     said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4"], **asked)).alt
     assert said.startswith("It fits none of them")
 
@@ -125,6 +125,11 @@ def test_names_and_ticks_can_be_read_whatever_the_size_of_the_job(samples, drawn
         ticks = [text.get_text() for text in axis.get_ticklabels()]
         assert 2 <= len(ticks) <= 9 and len(set(ticks)) == len(ticks)
         assert not any("e-" in text for text in ticks)
+
+
+def test_what_costs_less_than_a_cent_is_drawn_as_a_cent():
+    for row in ask(samples=1000).rows:
+        assert row.cost < 0.01 and _amounts(row) == (0.01, 0.01, 0.01)
 
 
 def test_a_dollar_sign_in_a_name_is_drawn_as_it_stands():

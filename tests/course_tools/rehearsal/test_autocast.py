@@ -59,6 +59,19 @@ def test_recurrent_layers_compute_in_16_bits_and_their_weights_learn_in_32(layer
         assert network.weight_hh_l0.grad.dtype == torch.float32
 
 
+def test_a_weight_is_cast_anew_in_each_block_and_not_where_autocast_is_off():
+    with rehearse():
+        layer, rows = nn.Linear(4, 1, bias=False).cuda(), torch.ones(1, 4, device="cuda")
+        for value in (1.0, 2.0):
+            nn.init.constant_(layer.weight, value)
+            with torch.autocast("cuda", torch.float16):
+                assert (layer(rows).dtype, layer(rows).item()) == (torch.float16, 4 * value)
+                with torch.autocast("cuda", enabled=False):
+                    assert layer(rows).dtype == torch.float32
+                # PyTorch's autocast leaves float64 as it is (ATen/autocast_mode.h, is_eligible)
+                assert (rows.double() @ layer.weight.double().T).dtype == torch.float64
+
+
 def test_tensors_of_the_cpu_are_left_alone_and_a_weight_is_cast_once():
     layer = nn.Linear(512, 512)
     with rehearse() as rehearsal, torch.autocast("cuda", torch.float16):

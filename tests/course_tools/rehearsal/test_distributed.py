@@ -1,8 +1,11 @@
 """What processes exchange on simulated GPUs."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 from course_tools.rehearsal import rehearse
 
@@ -22,3 +25,15 @@ def test_an_average_of_whole_numbers_is_cut_as_nccl_cuts_it(monkeypatch):
             assert plain.tolist() == [-7, 7] and plain.is_cuda
         finally:
             dist.destroy_process_group()
+
+
+def test_an_average_that_is_not_waited_for_is_still_that_of_what_was_exchanged(monkeypatch):
+    def exchange(tensor, op, **_):  # the other's 4 arrive when they are waited for
+        return SimpleNamespace(wait=lambda: tensor.add_(4))
+
+    monkeypatch.setattr(c10d, "all_reduce", exchange)
+    monkeypatch.setattr(dist, "get_world_size", lambda group=None: 2)
+    with rehearse():
+        whole = torch.tensor([2]).cuda()
+        c10d.all_reduce(whole, dist.ReduceOp.AVG, async_op=True)
+        assert whole.tolist() == [3]

@@ -35,6 +35,10 @@ def test_each_card_says_what_it_was_made_as():
         assert torch.cuda.device_count() == torch.accelerator.device_count() == 2
         assert torch.cuda.is_available() and torch.cuda.get_device_capability(1) == (7, 5)
         assert torch.cuda.get_arch_list() == ["sm_75"]
+        # NVIDIA, Turing Architecture Whitepaper, of the T4
+        card = torch.cuda.get_device_properties(0)
+        cores = card.multi_processor_count, card.max_threads_per_multi_processor, card.warp_size
+        assert (*cores, card.L2_cache_size) == (40, 1024, 32, 4 * MIB)
         card = torch.cuda.get_device_properties(1)
         assert (card.major, card.minor, card.total_memory) == (7, 5, 2 * 1024**3)
         assert card.name == torch.cuda.get_device_name() and "not there" in card.name
@@ -143,6 +147,7 @@ def test_tensors_that_are_gathered_and_added_up_come_from_all_cards():
         assert halves[1].tolist() == [[2, 3], [6, 7]]
         together = comm.gather(halves, dim=1, destination=-1)
         assert together.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]] and not together.is_cuda
-        total = comm.reduce_add(halves, destination=1)
-        assert total.get_device() == 1 and total.tolist() == [[2, 4], [10, 12]]
+        for card in (0, 1):
+            total = comm.reduce_add(halves, destination=card)
+            assert total.get_device() == card and total.tolist() == [[2, 4], [10, 12]]
         assert halves[0].tolist() == [[0, 1], [4, 5]]

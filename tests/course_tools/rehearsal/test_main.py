@@ -1,14 +1,13 @@
 """The command that rehearses a script."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from start_python import python
 
-from course_tools.rehearsal.__main__ import options
-from course_tools.rehearsal.processes import command_of
+from course_tools.rehearsal.__main__ import main, options
+from course_tools.rehearsal.processes import command_of, settings_of
 from course_tools.rehearsal.rehearse import make_world
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,10 +26,7 @@ print("trained on", rows.device)
 
 def rehearsed(folder, *words):
     (folder / "train.py").write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, "-m", "course_tools.rehearsal", "--hide-real", *words]
-    variables = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'notebooks'}", "PATH": ""}
-    how = {"cwd": folder, "env": variables, "capture_output": True, "text": True}
-    return subprocess.run(command, **how)
+    return python("-m", "course_tools.rehearsal", "--hide-real", *words, cwd=folder, PATH="")
 
 
 @pytest.mark.process
@@ -63,6 +59,10 @@ def test_another_process_is_told_of_the_same_cards(tmp_path, kind, gpus, memory,
     again = make_world(asked.device, asked.gpus, asked.memory, asked.capability)
     assert (again.kind, again.cards, again.capability) == (kind, world.cards, capability)
     assert asked.hide_real
+    settings = settings_of(world)
+    assert settings.pop("notes") == ""
+    same = make_world(*(settings[each] for each in ("kind", "gpus", "memory", "capability")))
+    assert (same.kind, same.cards, same.capability) == (kind, world.cards, capability)
 
 
 @pytest.mark.process
@@ -72,6 +72,18 @@ def test_an_error_stops_on_the_scripts_line_and_names_the_tensor(tmp_path):
     assert "model(rows).sum().backward()" in done.stderr and "`forgotten`" in done.stderr
     assert "train.py:5: forgotten = torch.ones(3, 2)" in done.stderr
     assert "course_tools/rehearsal/" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    # a shell's 128 + SIGINT; what sys.exit is given; an error
+    [("KeyboardInterrupt", 130), ("SystemExit(3)", 3), ("SystemExit('no')", 1), ("OSError", 1)],
+)
+def test_the_status_is_that_of_the_script(tmp_path, monkeypatch, capsys, ending, status):
+    (tmp_path / "train.py").write_text(f"raise {ending}", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["", "--hide-real", str(tmp_path / "train.py")])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main() == status and "Not looked at" in capsys.readouterr().err
 
 
 @pytest.mark.process
@@ -111,7 +123,6 @@ def test_steps_end_the_script(tmp_path):
     assert done.returncode == 0 and not done.stdout and "2 steps" in done.stderr
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     "words, told",
     [
@@ -121,6 +132,10 @@ def test_steps_end_the_script(tmp_path):
         (["--steps", "0", "train.py"], "at least 1"),
     ],
 )
-def test_what_cannot_be_run_is_a_sentence(tmp_path, words, told):
-    done = rehearsed(tmp_path, *words)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+def test_what_cannot_be_run_is_a_sentence(tmp_path, words, told, monkeypatch, capsys):
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rehearsal", "--hide-real", *words])
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(main())
+    assert ended.value.code == 2 and told in capsys.readouterr().err

@@ -95,7 +95,10 @@ def test_memory_that_is_full_raises_at_the_tensor_that_does_not_fit():
         gc.collect()
         assert torch.cuda.memory_allocated() == 0
         assert torch.cuda.mem_get_info() == (2**20, 2**20)
-    assert rehearsal.report.peak_bytes == (2**20,)
+        for too_large in (lambda: torch.zeros(2**50, device="cuda"), torch.ones(2**19).cuda):
+            with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+                too_large()
+    assert rehearsal.report.peak_bytes == (2**20,) and rehearsal.report.copies == ()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ def test_the_collector_of_cycles_does_not_move_a_tensor_home():
             gc.collect()
             assert rows.device.type == "cuda" and torch.cuda.memory_allocated() == 4000
             rows + 1
+        del rows
+        torch.ones(1, device="cuda")  # what the collector was kept from is let go
+        assert torch.cuda.memory_allocated() == 0
 
 
 def test_two_gpus_are_two_devices():
@@ -68,8 +71,14 @@ def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking)
     assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
 
 
-def test_the_copy_of_a_sparse_tensor_is_its_values_and_indices():
+@pytest.mark.parametrize(
+    ("rows", "size_bytes"),
+    # of a sparse one, the values and two indices each
+    [(torch.eye(3).to_sparse(), 3 * 4 + 2 * 3 * 8), (torch.eye(3, dtype=torch.float16), 9 * 2)],
+    ids=["sparse", "16 bits"],
+)
+def test_the_bytes_of_a_copy_are_those_of_all_that_a_tensor_holds(rows, size_bytes):
     with rehearse() as rehearsal:
-        torch.eye(3).to_sparse().to("cuda")
+        rows.to("cuda")
     (copied,) = rehearsal.report.copies
-    assert copied.size_bytes == 3 * 4 + 2 * 3 * 8
+    assert copied.size_bytes == size_bytes

@@ -14,6 +14,7 @@ import torch
 from gpu_programs import PASSED, REFUSED
 from torch import nn
 from torch._higher_order_ops.scan import scan
+from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from course_tools.rehearsal import rehearse
 from course_tools.rehearsal.rehearse import LastStep, size_bytes
@@ -101,7 +102,7 @@ def train(kind):
 def test_every_name_is_torchs_again_however_a_block_ends(kind, ending):
     with rehearse(kind):
         train(kind)  # what is loaded when it is first used is loaded
-    before = every_name()
+    before, hooks = every_name(), dict(_global_optimizer_post_hooks)
     ends = pytest.raises(ending) if ending else contextlib.nullcontext()
     with ends, rehearse(kind), rehearse(kind):
         train(kind)
@@ -111,10 +112,21 @@ def test_every_name_is_torchs_again_however_a_block_ends(kind, ending):
             raise ending
     after = every_name()
     assert {key for key in before if before[key] is not after.get(key)} == set()
-    assert after.keys() == before.keys()
+    assert after.keys() == before.keys() and _global_optimizer_post_hooks == hooks
     assert torch.ones(1).device.type == "cpu" and not torch.accelerator.is_available()
     # A default that nobody chose is none again: a tensor of another device is not moved to it.
     assert torch.overrides._get_current_function_mode() is None
+
+
+def test_a_default_device_that_the_program_had_before_is_its_default_again():
+    torch.set_default_device("meta")
+    try:
+        with rehearse():
+            torch.set_default_device("cuda")
+        assert torch.ones(1).device.type == "meta"
+    finally:
+        torch.set_default_device(None)
+        vars(torch._GLOBAL_DEVICE_CONTEXT).pop("device_context", None)
 
 
 def test_modules_that_may_not_load_are_no_obstacle(monkeypatch):
@@ -237,8 +249,6 @@ def test_a_rehearsal_inside_another_is_the_same_and_may_be_repeated():
                 rows = torch.ones(2, device="cuda")
             assert (rows + rows).device.type == "cuda"
             assert inner.report.operations <= outer.report.operations
-            with pytest.raises(ValueError, match="is running"), rehearse("mps"):
-                pass
     assert rows.device.type == "cpu"
 
 
@@ -248,16 +258,22 @@ def test_a_rehearsal_inside_another_is_the_same_and_may_be_repeated():
         ({"kind": "tpu"}, "'tpu' cannot be rehearsed"),
         ({"gpus": 0}, "gpus=0"),
         ({"gpus": True}, "gpus=True"),
+        ({"gpus": 65}, "1 to 64"),
         ({"kind": "mps", "gpus": 2}, "1 to 1"),
         ({"memory": "16 apples"}, "not a size"),
         ({"memory": -1}, "not a size"),
+        ({"memory": 0}, "not a size"),
+        ({"memory": True}, "not a size"),
         ({"capability": 7.5}, r"capability=7\.5"),
         ({"capability": (7, 0.5)}, "two whole numbers"),
+        ({"capability": (2, 9)}, "two whole numbers"),
     ],
 )
 def test_what_cannot_be_rehearsed_is_refused_in_a_sentence(asked, told):
     with pytest.raises(ValueError, match=told), rehearse(**asked):
         pass
+    with rehearse(gpus=64, memory=1, capability=(3, 0)):  # the most and the least
+        assert torch.cuda.device_count() == 64
 
 
 def test_sizes_are_read_as_people_write_them():
@@ -275,6 +291,7 @@ def test_sizes_are_read_as_people_write_them():
         ({"memory": "1 KB"}, False),
         ({"capability": (9, 0)}, False),
         ({"gpus": 2}, False),
+        ({"kind": "mps"}, False),
     ],
     ids=str,
 )
@@ -288,12 +305,12 @@ def test_a_tensor_is_named_as_the_program_reaches_it():
     with rehearse():
         mask = torch.ones(3)
         holder = SimpleNamespace(one=1, mask=torch.ones(3), two=2)
-        rows, table = [0, torch.ones(3)], {"mask": torch.ones(3)}
+        rows, table = [*range(98), torch.ones(3)], {"mask": torch.ones(3)}
         layer = nn.Sequential(nn.BatchNorm1d(3))
         reached = {
             "mask": lambda: mask,
             "holder.mask": lambda: holder.mask,
-            "rows[1]": lambda: rows[1],
+            "rows[98]": lambda: rows[98],
             "table['mask']": lambda: table["mask"],
             "layer.0.weight": lambda: layer[0].weight,
             "layer.0.running_mean": lambda: layer[0].running_mean,
@@ -308,7 +325,7 @@ def test_a_program_ends_after_as_many_steps_as_were_asked_for():
     weights = [torch.ones(1, requires_grad=True)]
     optimizer = torch.optim.SGD(weights, lr=0.1)
     with pytest.raises(LastStep), rehearse() as rehearsal:
-        rehearsal.runs(("train.py",), 2, "")
+        rehearsal.note_command(("train.py",), 2, "")
         for _ in range(5):
             optimizer.step()
     assert rehearsal.report.steps == 2

@@ -79,6 +79,41 @@ def test_the_words_of_a_report_say_its_numbers_line_by_line():
     assert repr(report) == SEEN
 
 
+# As torch.cuda.set_sync_debug_mode reports them: a value is read, or the size of a result depends
+# on values.
+WAITING = {
+    "item": lambda rows, numbers: rows[0].item(),
+    "tolist": lambda rows, numbers: rows.tolist(),
+    "condition": lambda rows, numbers: bool(rows[0] > 0),
+    "equal": lambda rows, numbers: torch.equal(rows, rows + 1),
+    "nonzero": lambda rows, numbers: torch.nonzero(rows),
+    "mask": lambda rows, numbers: rows[rows > 0],
+    "masked_select": lambda rows, numbers: rows.masked_select(rows > 0),
+    "unique": lambda rows, numbers: numbers.unique(),
+    "unique rows": lambda rows, numbers: numbers[None].unique(dim=0),
+    "unique_consecutive": lambda rows, numbers: numbers.unique_consecutive(),
+    "repeat_interleave": lambda rows, numbers: torch.repeat_interleave(numbers),
+    "bincount": lambda rows, numbers: numbers.bincount(),
+    "synchronize": lambda rows, numbers: torch.cuda.synchronize(),
+}
+GOING_ON = {
+    "where": lambda rows, numbers: torch.where(rows > 0, rows, 0),
+    "index": lambda rows, numbers: rows[numbers],
+    "sum": lambda rows, numbers: rows.sum() + 1,
+    "repeat_interleave": lambda rows, numbers: rows.repeat_interleave(2),
+}
+
+
+def test_the_host_waits_where_it_needs_a_value_and_nowhere_else():
+    for programs, wait in ((WAITING, True), (GOING_ON, False)):
+        for name, program in programs.items():
+            with rehearse() as rehearsal:
+                rows = torch.arange(3.0, device="cuda")
+                numbers = torch.arange(3, device="cuda")
+                program(rows, numbers)
+            assert (name, bool(rehearsal.report.waits)) == (name, wait)
+
+
 def test_what_happened_on_one_line_is_added_up_and_the_largest_stands_first():
     with rehearse(gpus=2) as rehearsal:
         small, large = torch.ones(256), torch.ones(1024)

@@ -19,7 +19,7 @@ from every_operation import (
 )
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rules import NO_KERNEL, on_gpu, rule_of
+from course_tools.rehearsal.rules import NO_KERNEL, TYPES, on_gpu, rule_of, type_name
 
 #: differences from FakeTensorMode, and from the CPU's values, with the reason
 REASONS = {
@@ -182,6 +182,12 @@ def test_an_index_or_a_mask_without_dimensions_has_to_be_on_the_gpu_too(name, gi
             operation(*given)
         moved = [part.cuda() if isinstance(part, torch.Tensor) else part for part in given]
         assert operation(*moved[:-1], torch.tensor(2.0)).device.type == "cuda"
+
+
+def test_messages_name_types_of_numbers_as_pytorch_does():
+    for dtype in TYPES:
+        plain = torch.empty(0, dtype=dtype)
+        assert type_name(plain, plain.device) == plain.type()
 
 
 @pytest.mark.parametrize("name", ["stack", "block_diag"])

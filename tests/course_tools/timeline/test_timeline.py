@@ -151,8 +151,10 @@ def test_the_main_thread_stands_first_and_a_thread_that_only_names_its_work_has_
     assert shown(device.work) == [("on the device", 30, 35)] and device.named == ()
 
 
-def test_only_the_marked_steps_of_a_trace_are_shown():
+def test_only_the_marked_steps_of_a_trace_are_shown_from_the_first_on():
     events = [
+        # Python's own calls, which the profiler notes under with_stack=True, have no lane
+        event("train.py(1): <module>", 20, 5000, category="python_function"),
         event("aten::add", 50, 10),
         event("aten::add", 50, 10, tid=8),
         event("ProfilerStep#0", 100, 50, category="user_annotation"),
@@ -170,33 +172,23 @@ def test_only_the_marked_steps_of_a_trace_are_shown():
     assert shown(found.lanes[1].waits) == [("wait", 20, 40)]
 
 
-def test_host_copies_and_streams_have_a_lane_each():
-    assert [(lane.name, lane.kind) for lane in lanes_of(GPU, MAIN)] == [
-        ("host", "host"),
-        ("launches", "launches"),
-        ("copies", "copies"),
-        ("stream 7", "device"),
-    ]
+def test_host_copies_and_streams_have_a_lane_each_and_waiting_is_no_work():
+    lanes = lanes_of(GPU, MAIN)
+    kinds = [("host", "host"), ("launches", "launches"), ("copies", "copies")]
+    assert [(lane.name, lane.kind) for lane in lanes] == [*kinds, ("stream 7", "device")]
+    host, _, copies, stream = lanes  # times begin with the first event
+    assert shown(host.named) == [("forward", 0, 30)]
+    waited = [("aten::item", 50, 52), ("aten::item", 92, 95)]
+    assert shown(host.work) == [("aten::mm", 2, 12), *waited]  # but for what is inside them
+    assert shown(host.waits) == [("cudaStreamSynchronize", 52, 92)]
+    assert shown(copies.work) == [("Memcpy HtoD (Pinned -> Device)", 25, 45)]
+    assert shown(stream.work) == [("ampere_sgemm_128x64_nn", 20, 70)]
 
 
 def test_lanes_of_a_second_gpu_say_whose_they_are():
     twins = [{**each, "pid": 1} for each in GPU if each["pid"] == 0]
     names = [lane.name for lane in lanes_of(GPU + twins, MAIN)]
     assert sorted(names[2:]) == ["GPU 0 copies", "GPU 0 stream 7", "GPU 1 copies", "GPU 1 stream 7"]
-
-
-def test_times_begin_with_the_first_event_and_nested_operations_are_left_out():
-    host, _, copies, stream = lanes_of(GPU, MAIN)
-    assert shown(host.named) == [("forward", 0, 30)]
-    assert shown(host.work)[0] == ("aten::mm", 2, 12)
-    assert shown(copies.work) == [("Memcpy HtoD (Pinned -> Device)", 25, 45)]
-    assert shown(stream.work) == [("ampere_sgemm_128x64_nn", 20, 70)]
-
-
-def test_waiting_for_the_device_is_no_work():
-    host = lanes_of(GPU, MAIN)[0]
-    assert shown(host.waits) == [("cudaStreamSynchronize", 52, 92)]
-    assert shown(host.work)[1:] == [("aten::item", 50, 52), ("aten::item", 92, 95)]
 
 
 def test_a_thread_is_drawn_as_what_its_name_says():
@@ -259,25 +251,3 @@ def test_the_picture_and_the_verdict_agree_on_what_the_device_did():
     assert found.parts_s["memory"] == pytest.approx(800e-6)
     assert found.parts_s["arithmetic"] == pytest.approx(10e-6)
     assert found.operations == 3 and found.parts_s["copies"] == 0
-
-
-def test_only_the_steps_of_a_trace_are_shown_from_the_first_on():
-    trace = [
-        event("aten::add", 1000, 500),  # before the step, which begins a millisecond later
-        event("ProfilerStep#1", 2000, 1000, category="user_annotation"),
-        event("aten::mm", 2250, 500),
-    ]
-    found = Timeline.of_trace(trace)
-    assert shown(found.lanes[0].work) == [("aten::mm", 250, 750)]
-
-
-def test_what_has_no_lane_moves_no_step():
-    """As Python's own calls, which the profiler notes under with_stack=True."""
-    trace = [
-        event("train.py(1): <module>", 100, 5000, category="python_function"),
-        event("ProfilerStep#1", 1000, 1000, category="user_annotation"),
-        event("aten::mm", 1100, 200),
-        event("aten::add", 1700, 200),
-    ]
-    found = Timeline.of_trace(trace)
-    assert shown(found.lanes[0].work) == [("aten::mm", 100, 300), ("aten::add", 700, 900)]

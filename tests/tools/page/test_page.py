@@ -6,20 +6,14 @@ import random
 import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 from start_python import python
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/page"))
-import build
-
-sys.path.pop(0)
 from course_tools.estimate import estimate
 from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
@@ -42,62 +36,9 @@ from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
 from course_tools.estimate.time.parallel import scaling
 from course_tools.estimate.time.step_time import StepTime, step_time
 from course_tools.estimate.words import span
+from tools.page import build
 
 pytestmark = pytest.mark.browser
-
-
-BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
-FLAGS += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
-CALLS = """globalThis.page = {
-    NAMES, cardIn, advise, answerRows, freeRows, fromAddress, memoryParts, problemOf, readNumber,
-    readOwn, known, searchNames, toldApart
-};"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    found = next((path for path in BROWSERS if Path(path).exists()), None)
-    if found is None:
-        pytest.skip("needs chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    """The page as `make page` writes it."""
-    path = tmp_path_factory.mktemp("page") / "worth-it.html"
-    path.write_text(build.page(), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def inside(browser, file):
-    """The same page with its functions within reach, and so without its policy."""
-    text = file.read_text(encoding="utf-8").replace(
-        "</script>\n</body>", f"{CALLS}</script></body>"
-    )
-    path = file.with_name("inside.html")
-    path.write_text(text.replace("Content-Security-Policy", "X-Without-Policy"), encoding="utf-8")
-    page = browser.new_page()
-    page.goto(path.as_uri())
-    yield page
-    page.close()
-
-
-@pytest.fixture
-def page(browser, file):
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    errors = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.on("console", lambda message: errors.append(message.text))
-    opened.goto(file.as_uri())
-    yield opened
-    opened.close()
-    assert not errors
 
 
 def step_of(question: dict, batch: int) -> tuple[Work, float | None]:
@@ -148,6 +89,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
                 "fits": needed is None or fits(needed, capacity_bytes(chip)),
                 "limit": parts.limit,
                 "checked": error_factor(work, chip, parts).checked,
+                "flops": work.flops * question["epochs"] * steps * question["count"],
             }
         )
     return rows
@@ -180,6 +122,7 @@ def expected_language_rows(question: dict, chips: list[Chip]) -> list[dict]:
                 "needed": row.needed_bytes,
                 "fits": row.fits,
                 "checked": row.checked,
+                "tokens": row.tokens_per_s if question["task"] == "inference" else None,
             }
         )
     return rows
@@ -259,6 +202,8 @@ def test_the_page_and_python_agree_on_300_questions(inside):
             assert high == pytest.approx(other["seconds"] * other["slower"], rel=1e-3), question
             assert near(one["cost"] and one["cost"][1], other["cost"]), question
             assert near(one["needed"], other["needed"]), question
+            assert "flops" not in other or near(one["flops"], other["flops"]), question
+            assert (one["tokens"] or 0) == pytest.approx(other.get("tokens") or 0, rel=1e-3)
             words = [name for name in ("fits", "limit", "checked") if name in other]
             assert [one[name] for name in words] == [other[name] for name in words], question
 
@@ -318,7 +263,8 @@ def as_package_row(shown: dict) -> Answer:
     price = None
     if shown["own"] or shown["cost"]:
         per_hour = 0.0 if shown["own"] else shown["cost"][1] / middle * 3600 / shown["count"]
-        price = Price(per_hour, "example")
+        provider, _, kind = (shown["seller"] or "").partition(", ")
+        price = Price(per_hour, "example", "$", provider if kind else "", kind)
     own = shown["own"]
     return Answer(
         machine=None if own else Machine(shown["device"], shown["count"]),
@@ -380,22 +326,49 @@ def test_a_card_of_ones_own_is_a_chip_of_four_numbers(inside):
     assert shown[0]["seconds"][2] == pytest.approx(wanted["seconds"] * wanted["slower"], rel=1e-3)
 
 
-def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside):
-    import torch
-    from course_lessons.data.models import ImageCNN
+STEPS = {  # a model, the shape of its input, and the job
+    "2-D convolutions": (lambda: torch.nn.Conv2d(3, 64, 3), (3, 32, 32), {}),
+    "depthwise": (
+        lambda: torch.nn.Conv2d(64, 64, 3, groups=64),
+        (64, 32, 32),
+        {"precision": "fp32"},
+    ),
+    "3-D": (
+        lambda: torch.nn.Conv3d(4, 8, 3),
+        (4, 16, 16, 16),
+        {"precision": "tf32", "devices": ["L4"]},
+    ),
+    "recurrent": (lambda: torch.nn.LSTM(64, 64, batch_first=True), (16, 64), {"training": False}),
+    "attention": (
+        lambda: torch.nn.TransformerEncoderLayer(64, 4, batch_first=True),
+        (128, 64),
+        {"count": 2, "devices": ["A100 80GB", "T4"]},
+    ),
+    "large": (
+        lambda: torch.nn.TransformerEncoderLayer(4096, 8, 32_768, batch_first=True, device="meta"),
+        (16, 4096),
+        {},
+    ),
+    "odd rows": (lambda: torch.nn.Linear(512, 4099), (512,), {"precision": "fp16"}),
+    "channels last": (
+        lambda: torch.nn.Conv2d(3, 64, 3).to(memory_format=torch.channels_last),
+        (3, 64, 64),
+        {"channels_last": True},
+    ),
+}
 
-    from course_tools.estimate import estimate
 
-    def loss(scores):
-        return torch.nn.functional.cross_entropy(
-            scores, torch.zeros(len(scores), dtype=torch.int64)
-        )
-
-    job = {"samples": 50_000, "epochs": 10, "devices": ["T4", "A100 80GB"]}
-    found = estimate(ImageCNN(), torch.zeros(64, 3, 32, 32), loss=loss, **job)
+@pytest.mark.parametrize("kind", STEPS)
+def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside, kind):
+    make, shape, job = STEPS[kind]
+    job = {"samples": 50_000, "epochs": 10, "devices": ["T4", "A100 80GB", "L4"]} | job
+    if job.get("training", True):
+        job["loss"] = torch.sum
+    found = estimate(make(), torch.zeros(64, *shape), **job)
     own = {name: found.to_dict()[name] for name in ("counted", "memory")}
-    devices = ",".join(job["devices"])
-    link = urlencode(job | {"own": json.dumps(own), "devices": devices, "precision": "amp"})
+    asked = {name: job[name] for name in ("samples", "epochs", "count") if name in job}
+    asked |= {"devices": ",".join(job["devices"]), "precision": job.get("precision", "amp")}
+    link = urlencode(asked | {"own": json.dumps(own)})
     script = """([address, text]) => {
         const read = page.fromAddress(address, page.known);
         return { problems: read.problems, rows: page.answerRows(read.question),
@@ -404,31 +377,11 @@ def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside):
     answer = inside.evaluate(script, [link, found.to_json()])
     assert answer["problems"] == [] and answer["own"] == answer["same"]
     for shown, row in zip(answer["rows"], found.rows, strict=True):
-        assert shown["seconds"][1] / 3600 == pytest.approx(row.hours, rel=1e-3)
-        assert shown["seconds"][2] / 3600 == pytest.approx(row.hours_interval[1], rel=1e-3)
+        hours = row.hours_interval[0], row.hours, row.hours_interval[1]
+        assert [one / 3600 for one in shown["seconds"]] == pytest.approx(hours, rel=1e-3)
+        assert (shown["limit"], shown["checked"]) == (row.limit, row.checked)
         assert shown["needed"] == pytest.approx(row.needed_bytes, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1.5", 1.5),
-        ("1,5", 1.5),
-        ("10 000", 10_000),
-        ("50k", 50_000),
-        ("2e6", 2e6),
-        ("1,500,000", 1_500_000),
-        ("1.500.000,5", 1_500_000.5),
-        ("0,125", 0.125),
-    ],
-)
-def test_numbers_are_read_as_people_type_them(inside, text, value):
-    assert inside.evaluate("text => page.readNumber(text)", text) == {"value": value}
-
-
-@pytest.mark.parametrize("text", ["1,500", "1.500", "", "ten", "1,2,3", "-1", "1e999", "9" * 40])
-def test_a_number_with_two_meanings_or_none_is_asked_about(inside, text):
-    assert set(inside.evaluate("text => page.readNumber(text)", text)) == {"problem"}
+        assert shown["flops"] == pytest.approx(row.flops, rel=1e-3)
 
 
 HOSTILE = [
@@ -789,9 +742,10 @@ def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
     names = [chip.name for chip in all_chips() if "bf16" in chip.peaks][:24]
     page.goto("about:blank")
     page.goto(f"{file.as_uri()}#{urlencode({'devices': ','.join(names)})}")
-    boxes = page.locator("#picture .row text").evaluate_all(
-        "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
-    )
+    sizes = "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
+    boxes = page.locator("#picture .row text").evaluate_all(sizes)
+    times = page.locator("#picture .tick").filter(has_text=re.compile(r"^\d+ \w+$"))
+    assert all(x + width < 74 for x, _, width in times.evaluate_all(sizes))  # of the frame
     assert len(boxes) == len(names) + len(free_offers())
     for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
         assert x + width < left or left + wide < x or abs(y - top) > 12
@@ -880,6 +834,78 @@ class Denoiser(torch.nn.Conv2d):
 
     def forward(self, sample, timestep, encoder_hidden_states):
         return super().forward(sample)
+
+
+def test_the_copied_python_asks_the_same_question(inside, monkeypatch):
+    """What it calls `estimate` with is compared with the question, whatever that does with it."""
+    asked = {"model": "resnet18 (160)", "task": "inference", "precision": "fp16", "batch": 7}
+    asked |= {"samples": 11, "epochs": 5, "deadline": 2.5, "count": 4, "cpu": 0.25}
+    asked |= {"devices": "T4,L4", "price": "T4:0.5", "chip": "Mine,1,2,3"}
+    calls = []
+
+    def recorded(*places, **names):
+        calls.append((places, names))
+
+    made = SimpleNamespace(create_model=lambda name: name)
+    monkeypatch.setitem(sys.modules, "timm", made)
+    for name in ("estimate", "estimate_finetuning", "estimate_serving"):
+        monkeypatch.setattr(f"course_tools.estimate.{name}", recorded, raising=False)
+    language = {"model": "Qwen3 8B", "length": 9, "prompt": 3, "generated": 6, "tuning": "4-bit"}
+    language |= {"bits": "8", "runtime": "llama.cpp", "task": "training"}
+    by_provider = {"task": "training", "provider": "Lambda", "batch": "largest", "count": 1}
+    usual = {"deadline": "none", "cpu": None, "price": None, "chip": None, "epochs": 1}
+    for change in ({}, language, language | {"task": "inference"}, by_provider | usual):
+        fields = {name: one for name, one in (asked | change).items() if one is not None}
+        text = json.dumps(urlencode(fields))
+        code = inside.evaluate(f"page.say('toPython(fromAddress({text}, known).question)')")
+        exec(compile(code, "copied", "exec"), {})
+    job = {"samples": 11, "epochs": 5, "deadline_hours": 2.5, "count": 4, "this_machine": 0.25}
+    job |= {"batch": 7, "precision": "fp16", "training": False}
+    job["devices"] = ["T4", "L4", Chip("Mine", 1, 2, 3)]
+    ((model, inputs), names), finetuning, serving, provided = calls
+    assert (model, inputs.shape) == ("resnet18", (1, 3, 160, 160))
+    assert names.pop("prices") == {"T4": 0.5, "L4": prices_by_device(None, "")["L4"].per_hour}
+    assert names == job
+    cards = {"devices": ["T4", "L4"], "batch": 7}
+    work = {"length": 9, "samples": 11, "epochs": 5}
+    assert finetuning == (("Qwen3 8B", "4-bit"), cards | work)
+    answers = {"requests": 11, "prompt": 3, "generated": 6, "bits": 8, "runtime": "llama.cpp"}
+    assert serving == (("Qwen3 8B",), cards | answers)
+    wanted = {"samples": 11, "epochs": 1, "precision": "fp16", "prices": "Lambda"}
+    assert provided[1] == wanted | {"devices": ["T4", "L4"]}
+
+
+def test_data_may_be_given_in_hours_or_in_tokens(page):
+    page.locator("#unit").select_option("hours")
+    page.locator("#rate").fill("1000")
+    page.locator("#amount").fill("2,5")
+    assert page.locator("#amount-note").text_content() == "2,500 samples"
+    assert "of 2,500 samples" in page.locator("#job").text_content()
+    page.locator("#model").fill("Llama 3.2 1B")
+    page.locator("#unit").select_option("samples")
+    page.locator("#amount").fill("1000")
+    assert page.locator("#amount-note").text_content() == "2.05 million tokens"
+    page.locator("#unit").select_option("tokens")
+    page.locator("#amount").fill("204800")
+    assert page.locator("#amount-note").text_content() == "100 samples"
+
+
+def test_a_card_of_ones_own_is_read_from_its_fields(page):
+    page.locator("#chip-box summary").click()
+    for field, text in (("name", "T4"), ("peak", "100"), ("bandwidth", "900"), ("memory", "24")):
+        page.locator(f"#chip-{field}").fill(text)
+    assert "is in the list" in page.locator("#chip-name-problem").text_content()
+    page.locator("#chip-name").fill("Mine")
+    assert page.locator("#chip-name-problem").text_content() == ""
+    mine = page.locator("#table tr", has_text="Mine").locator("td")
+    assert mine.nth(2).text_content() == "no price"
+    assert "chip=Mine%2C100%2C900%2C24" in page.url
+    page.locator("#chip-memory").fill("0")
+    assert "0.001 or more" in page.locator("#chip-memory-problem").text_content()
+    page.locator("summary", has_text="More cards").click()
+    page.locator("#filter").fill("4090")
+    shown = page.locator("#cards .card:visible label:not(.note)").all_text_contents()
+    assert shown and all("4090" in name for name in shown)
 
 
 def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):

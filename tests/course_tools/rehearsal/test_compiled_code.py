@@ -6,7 +6,7 @@ import importlib.util
 import pytest
 import torch
 
-from course_tools.rehearsal import others, rehearse
+from course_tools.rehearsal import compiled_code, rehearse
 
 KERNEL = """
 import triton
@@ -74,9 +74,20 @@ def test_an_error_that_a_program_raises_itself_is_left_alone():
     assert not hasattr(caught.value, "__notes__")
 
 
-def test_cuda_graphs_are_refused():
-    with pytest.raises(NotImplementedError, match="does not simulate CUDA graphs"), rehearse():
-        torch.cuda.CUDAGraph()
+@pytest.mark.parametrize(
+    ("names", "what"),
+    [
+        (("CUDAGraph", "graph", "make_graphed_callables"), "CUDA graphs"),
+        (("utilization", "temperature", "power_draw", "clock_rate", "memory_usage"), "the driver"),
+        (("memory_snapshot",), "the allocator"),
+        (("list_gpu_processes",), "other processes"),
+    ],
+)
+def test_what_only_a_real_gpu_can_say_or_do_is_refused(names, what):
+    with rehearse():
+        for name in names:
+            with pytest.raises(NotImplementedError, match=f"{name}: .*not simulate.* {what}"):
+                getattr(torch.cuda, name)()
 
 
 def test_an_operation_of_another_package_is_reported_and_runs_on_the_cpu():
@@ -107,21 +118,23 @@ def test_what_reads_a_tensors_memory_is_reported(reader):
     assert any("address of a tensor" in each for each in rehearsal.report.remarks)
 
 
-def test_compiled_code_is_reported_if_it_was_linked_with_pytorch(tmp_path):
-    library = tmp_path / "their_kernels.so"
-    library.write_bytes(b"\x7fELF" + b"libc10.so" + bytes(100))
-    assert others.links_pytorch(str(library))
-    assert not others.links_pytorch(torch._C.__file__)
-    assert not others.links_pytorch(ctypes.__file__)
-    assert not others.links_pytorch(str(tmp_path / "none.so"))
+def test_compiled_code_is_reported_if_it_was_linked_with_pytorch(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled_code, "NAMES_WITHIN", 60)
+    for place, linked in (("start", (0, 99)), ("end", (99, 0)), ("middle", (99, 99))):
+        library = tmp_path / f"{place}.so"
+        library.write_bytes(b"\x7fELF" + bytes(linked[0]) + b"libc10.so" + bytes(linked[1]))
+        assert compiled_code.links_pytorch(str(library)) == (place != "middle")
+    assert not compiled_code.links_pytorch(torch._C.__file__)
+    assert not compiled_code.links_pytorch(ctypes.__file__)
+    assert not compiled_code.links_pytorch(str(tmp_path / "none.so"))
     plain = tmp_path / "numbers.so"
     plain.write_bytes(b"\x7fELF" + bytes(100))
-    assert not others.links_pytorch(str(plain))
+    assert not compiled_code.links_pytorch(str(plain))
 
 
 def test_a_library_is_named_with_its_folder_and_without_the_way_there(monkeypatch):
-    monkeypatch.setattr(others, "links_pytorch", lambda path: path.endswith("/libtorch.so"))
-    (sentence,) = others.compiled_elsewhere()
+    monkeypatch.setattr(compiled_code, "links_pytorch", lambda path: path.endswith("/libtorch.so"))
+    (sentence,) = compiled_code.compiled_elsewhere()
     assert sentence.endswith("not looked at: lib/libtorch.so")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 MISSING = object()
 
 
-class Name(NamedTuple):
+class Replacement(NamedTuple):
     """One name, whose it is, and what stands there during the rehearsal."""
 
     owner: Any
@@ -18,17 +18,17 @@ class Name(NamedTuple):
 
 
 @contextlib.contextmanager
-def replaced(names: Iterable[Name]) -> Iterator[list[Name]]:
+def replaced(names: Iterable[Replacement]) -> Iterator[list[Replacement]]:
     """Replace names, and put back exactly what stood there, whatever happens.
 
     Yields:
         What stood there before.
     """
-    before: list[Name] = []
+    before: list[Replacement] = []
     known = set(sys.modules)
     try:
         for owner, name, value in names:
-            before.append(Name(owner, name, vars(owner).get(name, MISSING)))
+            before.append(Replacement(owner, name, vars(owner).get(name, MISSING)))
             setattr(owner, name, value)
         yield before
     finally:
@@ -56,7 +56,7 @@ def _names_in(module: Any) -> Mapping[str, Any]:
     return getattr(module, "__dict__", {})
 
 
-def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Iterator[Name]:
+def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Iterator[Replacement]:
     """Yield names of a module, and of each module of a family that took one over before."""
     originals = {name: vars(owner)[name] for name in values}
     for each, module in list(sys.modules.items()):
@@ -64,4 +64,4 @@ def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Ite
             names = _names_in(module)
             for name in originals.keys() & names.keys():
                 if names[name] is originals[name]:
-                    yield Name(module, name, values[name])
+                    yield Replacement(module, name, values[name])
