@@ -1,24 +1,19 @@
-"""What a program asks of tensors and of the functions that make them: on which device."""
+"""What a program asks of tensors: where they are, to move them, and for their values."""
 
-import functools
-import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import Proxy
-from torch.utils import _device
 
 from course_tools.rehearsal.lines import current_spot
+from course_tools.rehearsal.makers import run_as_asked
 from course_tools.rehearsal.operations import explained, fail
 from course_tools.rehearsal.placement import (
     CPU,
     NO_FLOAT64,
     World,
     argument,
-    current_world,
     fake_mode,
     is_fake,
     mark_of,
@@ -35,79 +30,16 @@ TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
     "memory first."
 )
-#: methods that make a tensor beside another, unless a device is named
-BESIDE: tuple[str, ...] = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
-BESIDE += ("new_empty_strided",)
-LIKE = [f"{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint")]
 KINDS = ("cpu", "cuda", "xpu", "mps")
 
 
-class Generator(torch.Generator):
-    """A generator of random numbers that knows the device it was asked for."""
-
-    def __new__(cls, device: Any = "cpu") -> "Generator":
-        """Make one of the CPU, which draws the same numbers."""
-        world = current_world()
-        if not world.simulates(device):
-            plain: Any = torch._C.Generator(device=device)
-            world.generators.pop(plain._cdata, None)  # whose address another one had
-            return plain
-        made: Any = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
-        # An operation is given another Python object for the same generator.
-        made.rehearsed = world.generators[made._cdata] = world.device(device)
-        return made
-
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        """The device that it was made for."""
-        return self.rehearsed
-
-    rehearsed: torch.device = CPU
-
-
-class _AnyGenerator(type):
-    """Lets isinstance accept every generator under the name torch.Generator."""
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, torch._C.Generator)
-
-    def __call__(cls, device: Any = "cpu") -> Any:
-        return Generator(device)
-
-
-class AnyGenerator(metaclass=_AnyGenerator):
-    """Stands in the place of torch.Generator."""
-
-
-def device_of_numbers(world: World) -> type:
-    """Return what stands for torch.device in a build that knows no GPU to give a number to."""
-    plain = torch.device
-
-    class AnyDevice(type):
-        def __instancecheck__(cls, value: Any) -> bool:
-            return isinstance(value, plain)
-
-        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
-            if len(args) == 1 and isinstance(args[0], int):
-                return plain(world.kind, args[0])
-            return plain(*args, **kwargs)
-
-    return AnyDevice("device", (), {"__module__": "torch", "__doc__": plain.__doc__})
-
-
 def replacements(world: World) -> Iterator[Replacement]:
-    """Yield what is replaced of tensors, of the functions that make them, and of generators."""
+    """Yield what is replaced of tensors, and of functions that compare devices first."""
     yield from _questions()
     yield from _moves(world)
     yield from _copies(world)
     yield from _values(world)
-    yield from _makers()
     yield from _compared_first()
-    yield Replacement(torch, "Generator", AnyGenerator)
-    try:
-        torch.device(0)
-    except RuntimeError:  # before PyTorch 2.9, and in a build for the CPU
-        yield Replacement(torch, "device", device_of_numbers(world))
 
 
 def _questions() -> Iterator[Replacement]:
@@ -152,7 +84,7 @@ def _moves(world: World) -> Iterator[Replacement]:
         if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
             raise TypeError(NO_FLOAT64)
         if torch.nn.parameter.is_lazy(tensor):  # it has no values yet
-            return put(_run(torch.empty, (0,), {"dtype": tensor.dtype}), device)
+            return put(run_as_asked(torch.empty, (0,), {"dtype": tensor.dtype}), device)
         non_blocking = rest.pop("non_blocking", False)
         copied = plain(tensor, dtype or tensor.dtype, **rest)
         if device == simulated_device(copied):
@@ -361,158 +293,3 @@ def _compared_first() -> Iterator[Replacement]:
     yield Replacement(Tensor, "tensor_split", split_checked(Tensor.tensor_split))
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         yield Replacement(torch._VF, name, checked(getattr(torch._VF, name)))
-
-
-def _makers() -> Iterator[Replacement]:
-    """Yield the functions that make tensors on the device they are asked for."""
-    makers: Any = _device._device_constructors()
-    for function in makers:
-        owner = inspect.getmodule(function) or torch
-        name = function.__name__
-        for module in (torch, torch.fft, torch.nested, owner):
-            made: Any = getattr(module, name, None)
-            if made is function:
-                yield Replacement(module, name, _made_on(made))
-                break
-    for name in LIKE:
-        yield Replacement(torch, name, _made_beside(getattr(torch, name)))
-    for name in BESIDE:
-        yield Replacement(Tensor, name, _made_beside(getattr(Tensor, name)))
-    yield Replacement(torch, "from_numpy", _made_here(torch.from_numpy))
-    yield Replacement(torch, "from_dlpack", _made_here(torch.from_dlpack))
-    yield Replacement(torch, "normal", _made_on(torch.normal))
-    choose: Any = torch.set_default_tensor_type
-
-    def set_default_tensor_type(kind: Any) -> None:
-        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
-        choose(f"torch.{name.rpartition('.')[2]}")
-        torch.set_default_device("cuda" if name.startswith("torch.cuda.") else None)
-
-    yield Replacement(torch, "set_default_tensor_type", set_default_tensor_type)
-
-
-def _run(function: Callable[..., Any], args: Any, kwargs: Any, device: torch.device = CPU) -> Any:
-    """Run a function that makes a tensor because Python asked for it, and for which device."""
-    thread = current_world().thread
-    before, thread.asked = thread.asked, device
-    try:
-        return function(*args, **kwargs)
-    finally:
-        thread.asked = before
-
-
-def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors that understands the simulated device."""
-    positional = function.__name__ == "as_tensor"
-
-    @functools.wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        if fake_mode() or is_traced(args, kwargs):
-            return function(*args, **kwargs)
-        world = current_world()
-        if positional and len(args) > 2:
-            *args, kwargs["device"] = args  # type: ignore[assignment]
-        copied = args[0] if args and isinstance(args[0], Tensor) else None
-        copies = copied is not None and function.__name__ in COPIES
-        asked = kwargs.get("device")
-        if asked is None and kwargs.get("out") is None:
-            asked = simulated_device(args[0]) if copies else _device.CURRENT_DEVICE
-        if not world.simulates(asked):
-            if asked is not None and torch.device(asked).type not in ("cpu", "meta"):
-                return function(*args, **kwargs)
-            if copied is not None and simulated_device(copied).type != "cpu" and asked is not None:
-                args = (copied.to(asked), *args[1:])
-            return _unpinned(function, args, kwargs)
-        device = world.device(asked)  # type: ignore[arg-type]
-        kwargs["device"] = "cpu"
-        kwargs.pop("pin_memory", None)
-        if copies:
-            return _copied_to(device, function, args, kwargs)
-        _refuse_what_cannot_fit(world, device, function.__name__, args, kwargs)
-        out = _run(function, args, kwargs, device)
-        if function.__name__ in COPIES[1:]:  # NumPy's memory is not the GPU's
-            out = _run(torch.clone, (out,), {})
-        return put(out, device)
-
-    return make
-
-
-def _copied_to(device: torch.device, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return what torch.tensor and the like make of a tensor, on a simulated device."""
-    data, *others = args
-    moved = data.to(device)
-    if moved is not data and function.__name__ != "tensor":
-        return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
-    with torch._C._DisableTorchDispatch(), warnings.catch_warnings(record=True) as told:
-        made = function(moved, *others, **kwargs)
-    for each in told:
-        warnings.warn(each.message, stacklevel=3)
-    return put(made, device)
-
-
-COPIES = ("tensor", "as_tensor", "asarray")
-
-
-def _refuse_what_cannot_fit(
-    world: World, device: torch.device, name: str, args: Any, kwargs: Any
-) -> None:
-    """Refuse a tensor that is too large before the CPU's memory is filled with it."""
-    sizes = kwargs.get("size", args[0] if len(args) == 1 else args)
-    sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
-    plain = name in ("empty", "zeros", "ones", "rand", "randn", "full")
-    sizes = args[0] if name == "full" and args else sizes
-    if plain and all(isinstance(each, int) for each in sizes):
-        dtype = kwargs.get("dtype") or torch.get_default_dtype()
-        world.cards[device.index].check(torch.Size(sizes).numel() * dtype.itemsize)
-
-
-def _unpinned(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Make a tensor of the CPU; pinned memory is only noted."""
-    pinned = kwargs.pop("pin_memory", False)
-    made = _run(function, args, kwargs)
-    if isinstance(made, Tensor) and mark_of(made) is None:
-        put(made, CPU)
-    return made.pin_memory() if pinned else made
-
-
-def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors that puts them beside the first argument, if none is named."""
-
-    @functools.wraps(function)
-    def make(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if fake_mode() or is_traced((tensor, *args), kwargs):
-            return function(tensor, *args, **kwargs)
-        asked = kwargs.pop("device", None)
-        kwargs.pop("pin_memory", None)
-        if asked is not None and not current_world().simulates(asked) and is_meta(asked):
-            return function(tensor, *args, device=asked, **kwargs)
-        if real_device(tensor).type != "cpu" or is_fake(type(tensor)):
-            return function(tensor, *args, device=asked, **kwargs)
-        device = simulated_device(tensor) if asked is None else current_world().device(asked)
-        if args and isinstance(args[0], Tensor) and simulated_device(args[0]) != device:
-            args = (args[0].to(device), *args[1:])  # new_tensor copies a tensor
-        return put(_run(function, (tensor, *args), kwargs, device), device)
-
-    return make
-
-
-def is_traced(args: Any, kwargs: dict[str, Any]) -> bool:
-    """Tell whether torch.fx is writing down what a program does, and nothing has values."""
-    return any(isinstance(each, Proxy) for each in (*args, *kwargs.values()))
-
-
-def is_meta(device: Any) -> bool:
-    """Tell whether tensors on a device have no values."""
-    return torch.device(device).type == "meta"
-
-
-def _made_here(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of tensors of the CPU whose line is kept."""
-
-    @functools.wraps(function)
-    def make(*args: Any) -> Tensor:
-        made = function(*args)
-        device = simulated_device(args[0]) if isinstance(args[0], Tensor) else CPU
-        return made if mark_of(made) is not None else put(made, device)
-
-    return make

@@ -242,9 +242,12 @@ class Tuning:
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""
+        row = rows[0]
         lines = [
-            f"{self.name}, {self.method}: samples of {self.length:,} tokens, padded or packed to "
-            f"that length; shorter ones take less time in proportion (length=)."
+            f"The job: {self.name}, method={self.method!r}, samples={row.samples:.0f}, "
+            f"epochs={row.epochs}, batch={self.batch}, length={self.length}, "
+            f"optimizer={self.optimizer!r}. Samples are padded or packed to that length in tokens: "
+            f"shorter ones take less time in proportion."
         ]
         if self.checkpointing:
             lines.append(

@@ -47,7 +47,7 @@ def load_data(limit):
 collate = torch.utils.data.default_collate
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
+# YOUR LOSS AND METRIC, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
         raise TypeError("The targets are not class numbers: write their own loss here.")
@@ -58,7 +58,7 @@ def measure(scores, labels):
     return (scores.argmax(1) == labels).float().mean()
 
 
-MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+METRIC = "accuracy {:.1%}"  # shows the mean of all samples
 
 
 def move(batch, device, **how):
@@ -72,7 +72,7 @@ def move(batch, device, **how):
 
 
 def validate(outputs, targets, count):
-    """Return the loss and the measure of a batch of `count` samples, times `count`."""
+    """Return the loss and the metric of a batch of `count` samples, times `count`."""
     loss = compute_loss(outputs, targets)
     means = torch.as_tensor(measure(outputs, targets), device=loss.device).float()
     if means.numel() not in (1, count):
@@ -233,7 +233,7 @@ def main():
         state |= {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
         save_checkpoint(state, args.checkpoint)
         loss = float(loss_sum) / len(train_loader)
-        result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
+        result = f"epoch {epoch + 1}  loss {loss:.4f}  {METRIC.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
 
 

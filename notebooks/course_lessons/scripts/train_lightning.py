@@ -57,7 +57,7 @@ def load_data(limit):
 collate = torch.utils.data.default_collate
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
+# YOUR LOSS AND METRIC, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
         raise TypeError("The targets are not class numbers: write their own loss here.")
@@ -68,7 +68,7 @@ def measure(scores, labels):
     return (scores.argmax(1) == labels).float().mean()
 
 
-MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+METRIC = "accuracy {:.1%}"  # shows the mean of all samples
 
 
 class Training(pl.LightningModule):
@@ -163,7 +163,7 @@ class Epochs(pl.Callback):
     def on_train_epoch_end(self, trainer, module):
         loss, mean = (trainer.callback_metrics[name] for name in ("loss", "measure"))
         epoch, seconds = trainer.current_epoch + 1, time.perf_counter() - self.start
-        result = f"epoch {epoch}  loss {loss:.4f}  {MEASURE.format(mean)}"
+        result = f"epoch {epoch}  loss {loss:.4f}  {METRIC.format(mean)}"
         module.print(f"{result}  {seconds:.1f} s", flush=True)
 
 

@@ -19,7 +19,7 @@ from matplotlib.transforms import Bbox
 from course_lessons.data.models import ResNet50
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import choose, in_one_currency
+from course_tools.estimate.advice import choose, comparable
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.words import CENT, amount_text, listed, span
@@ -84,7 +84,7 @@ def draw_money(found: Answers) -> Picture:
     Raises:
         ValueError: no device has a price.
     """
-    rows = in_one_currency(found.rows)
+    rows = comparable(found.rows)
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
     rows = [*found.free, *rows]

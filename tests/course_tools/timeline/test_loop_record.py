@@ -132,6 +132,25 @@ def test_only_what_lies_in_the_marked_steps_of_a_recording_counts():
 
 
 @pytest.mark.parametrize(
+    ("name", "reads"),
+    # .item(), a boolean mask, torch.cuda.synchronize() with CUDA and ROCm; not what goes on
+    [
+        ("aten::_local_scalar_dense", 1),
+        ("aten::nonzero", 1),
+        ("cudaDeviceSynchronize", 1),
+        ("hipDeviceSynchronize", 1),
+        ("cudaStreamSynchronize", 0),
+        ("aten::nonzero_static", 0),
+    ],
+)
+def test_what_the_host_waits_for_is_a_read(name, reads):
+    call = event(name, 2, 3, "cpu_op" if name.startswith("aten") else "cuda_runtime")
+    marks = [event(FETCH, 0, 1, "user_annotation"), event(STEP, 1, 8, "user_annotation")]
+    found = read_loop(SEEN, [*marks, call, event("gemm", 2, 1, "kernel", tid=20)])
+    assert (found.reads, found.waits_s) == (reads, pytest.approx(3e-3 * reads))
+
+
+@pytest.mark.parametrize(
     ("work_start", "work_ms", "exposed"), [(0.0, 9, 0.0), (0.5, 4, 0.5), (2.0, 4, 1.0)]
 )
 def test_a_batch_that_is_fetched_while_the_device_works_costs_nothing(work_start, work_ms, exposed):
@@ -255,6 +274,8 @@ def test_the_work_of_a_cpu_is_that_of_its_large_operations_without_the_overhead_
         ]
         if number == 0:  # not in most steps
             events.append(event("aten::sort", begin + 9, 4, "cpu_op"))
+        if number < 2:  # in most
+            events.append(event("aten::abs", begin + 14, 3, "cpu_op"))
     events[6]["dur"] += 60  # once aten::neg is disturbed
     if calibrated:
         events.append(event(SMALLEST, 70, 9, "user_annotation"))
@@ -262,7 +283,7 @@ def test_the_work_of_a_cpu_is_that_of_its_large_operations_without_the_overhead_
         found = read_loop(LoopRecord("cpu", "cpu", step_s=18e-3, fetch_s=0.0), events)
     else:
         found = record_of({"traceEvents": events})
-    large_ms = (0.51 - 0.1) + (1 - 0.1) + (0.75 - 0.1)
+    large_ms = (0.51 - 0.1) + (1 - 0.1) + (0.75 - 0.1) + (3 - 0.1)
     # the least of three counts where the loop is ours, and else the mean: 0.51 ms
     large_ms += 0 if calibrated else 0.51 - 0.1
     assert 1e3 * found.arithmetic_s == pytest.approx(large_ms)

@@ -54,8 +54,9 @@ ANSWERS = in_address(model="GPT-2", task="inference", prompt=768, devices="T4")
 LONGER = in_address(model="GPT-2", task="inference", prompt=769)
 ORDER = [row(device="no", fits=False), row(device="late", seconds=[1, 2, 9e5])]
 ORDER += [row(device="dear", cost=[5, 6, 7]), row(device="cheap"), row(device="quick")]
-ORDER += [row(device="free", offer={}, fits=False), row(device="Colab", offer=KAGGLE)]
 ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
+ORDER += [row(device="free", offer={}, fits=False), row(device="Colab", offer=KAGGLE)]
+ORDER.append(row(device="spare", offer={}))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +113,10 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
          ["2 x T4 on Kaggle", "50 to 67 minutes", "free"]),
         (f"header([{row()}])[4]", "Limited by"),
         (f"header([{row(tokens=[1, 2])}])[4]", "Writes tokens per second"),
-        (f"toMarkdown([{row(device='a|b')}], '<b>', 'x#y').split('\\n').slice(0, 4)",
+        (f"toMarkdown([{row(device='a|b')}], '<b>', 'x#y').split('\\n').slice(0, 5)",
          [" b ", "", "| Device | Time | Cost | Fits | Limited by |",
-          "| --- | --- | --- | --- | --- |"]),
+          "| --- | --- | --- | --- | --- |",
+          "| a b | 50 to 67 minutes | $0.80 to $1.20 | yes: 5 GB of 10 GB | memory |"]),
         (f"stateOf({row(seconds=[3000, 3600, 3600])}, 1)", "fine"),
         (f"stateOf({row(**LATE)}, 1)", "late"),
         (f"stateOf({row(**LATE)}, null)", "fine"),
@@ -126,12 +128,14 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
         (sessions(61, **KAGGLE), "What is free, in time: 2 to 3 weeks of Kaggle's quota. "
          "Save a checkpoint before a session ends."),
         (f"inOrder([{', '.join(ORDER)}], 2).map(one => one.device)",
-         ["Colab", "quick", "cheap", "dear", "late", "free", "no"]),
+         ["Colab", "spare", "quick", "cheap", "dear", "late", "free", "no"]),
         # one's own card, which Python does not know
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0])}], 2, [{row(offer={})}])",
          "Use your A: 50 to 67 minutes, no rent."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0])}], 1, [{row(offer=KAGGLE)}])",
          "None surely meets your hour. Your A may: 50 to 67 minutes, no rent."),
+        (f"advise([{row(mine=True, **LATE)}], 1, [{row(offer=KAGGLE, seconds=[999, 2000, 3000])}])",
+         "Free: a T4 on Kaggle takes 17 to 50 minutes, in one session."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0], seconds=[9000, 1e4, 2e4])},"
          f"{row(device='B', seconds=[300, 400, 500])}], null, [])",
          "Use your A: 2.5 to 5.6 hours, no rent. The B would take 5 to 8.3 minutes, "
@@ -157,6 +161,7 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
         ("fromAddress('x'.repeat(60001), known).problems.length", 1),
         (in_address(chip="Mine,1,2,3") + ".question.chip",
          {"name": "Mine", "peak": 1, "bandwidth": 2, "memory": 3}),
+        (f"answerRows({in_address(devices='', chip='A,1,2,3')}.question)[0].capacity", 3 * 2**30),
         (in_address(chip="Mine,0,2,3") + ".question.chip", None),
         (in_address(chip="Mine,1,2,1e9") + ".question.chip", None),
         (in_address(chip="Mine,1,2,3,4") + ".question.chip", None),
@@ -189,6 +194,9 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
          ["weights", "keys and values of 4 requests", "PyTorch, CUDA and gaps"]),
         (f"memoryOf({in_address(model='GPT-2', length=64)}.question, {row(batch=1)}).at(-2).name",
          "activations of one sample"),
+        (f"memoryOf({in_address(model='Qwen3 8B', tuning='full')}.question, {row(batch=1)})"
+         ".map(one => one.name)",  # its update needs more than its activations, which have gone
+         ["weights", "gradients", "optimizer", "PyTorch, CUDA and gaps"]),
         (f"memoryOf({ANSWERS}.question, {row(own=True)})", []),
         (f"leftOut({in_address(devices='T4,RTX 4090', precision='bf16', count=2)}.question)",
          ["The T4 does not compute in bf16."]),
@@ -251,6 +259,26 @@ def test_an_address_and_a_field_take_the_same_numbers(inside, name, ends):
         if name != "samples":  # which are read in several units
             read = value(inside, f"readNumber('{text}', FIELDS.{name})")
             assert ("value" in read) == allowed, read
+
+
+STEP = {"batch": 1, "training": True, "precision": "bf16", "parameters": 1, "depthwise": 0}
+STEP |= {"convolution": [1, 1, 1], "volume": [0, 0, 0], "other": [1, 1, 1], "attention": 0}
+STEP |= {"recurrent": 0, "lines": [[1, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("half", "changes"),
+    [
+        (True, [{}, {"precision": "fp16"}, {"lines": [[1, 1]] * 99}]),
+        (False, [{"precision": "fp32"}, {"precision": "tf32"}]),
+        (None, [{"batch": 0}, {"parameters": -1}, {"attention": 1e30}, {"other": [1, 1]}]),
+        (None, [{"lines": [[1]]}, {"lines": [[1, 1]] * 100}, {"volume": None}]),
+    ],
+)
+def test_a_pasted_step_is_whole_or_refused(inside, half, changes):
+    for change in changes:
+        read = value(inside, f"readOwn({json.dumps(json.dumps(STEP | change))})")
+        assert read.get("own", {}).get("half") == half and ("own" in read) != ("problem" in read)
 
 
 def test_a_question_comes_back_whole_from_its_address(inside):

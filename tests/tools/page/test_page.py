@@ -263,7 +263,8 @@ def as_package_row(shown: dict) -> Answer:
     price = None
     if shown["own"] or shown["cost"]:
         per_hour = 0.0 if shown["own"] else shown["cost"][1] / middle * 3600 / shown["count"]
-        price = Price(per_hour, "example")
+        provider, _, kind = (shown["seller"] or "").partition(", ")
+        price = Price(per_hour, "example", "$", provider if kind else "", kind)
     own = shown["own"]
     return Answer(
         machine=None if own else Machine(shown["device"], shown["count"]),
@@ -342,6 +343,11 @@ STEPS = {  # a model, the shape of its input, and the job
         lambda: torch.nn.TransformerEncoderLayer(64, 4, batch_first=True),
         (128, 64),
         {"count": 2, "devices": ["A100 80GB", "T4"]},
+    ),
+    "large": (
+        lambda: torch.nn.TransformerEncoderLayer(4096, 8, 32_768, batch_first=True, device="meta"),
+        (16, 4096),
+        {},
     ),
     "odd rows": (lambda: torch.nn.Linear(512, 4099), (512,), {"precision": "fp16"}),
     "channels last": (
@@ -736,9 +742,10 @@ def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
     names = [chip.name for chip in all_chips() if "bf16" in chip.peaks][:24]
     page.goto("about:blank")
     page.goto(f"{file.as_uri()}#{urlencode({'devices': ','.join(names)})}")
-    boxes = page.locator("#picture .row text").evaluate_all(
-        "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
-    )
+    sizes = "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
+    boxes = page.locator("#picture .row text").evaluate_all(sizes)
+    times = page.locator("#picture .tick").filter(has_text=re.compile(r"^\d+ \w+$"))
+    assert all(x + width < 74 for x, _, width in times.evaluate_all(sizes))  # of the frame
     assert len(boxes) == len(names) + len(free_offers())
     for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
         assert x + width < left or left + wide < x or abs(y - top) > 12

@@ -134,8 +134,8 @@ def test_hours_and_cost_follow_from_the_tokens_and_the_price():
 
 def test_samples_have_a_length_that_the_answer_says_and_that_the_model_allows():
     found, row = tune(samples=1000, epochs=3)
-    assert row.samples * row.epochs == 3000 and "samples of 2,048 tokens" in repr(found)
-    assert "samples of 1,024 tokens" in repr(tune("gpt2")[0])
+    assert row.samples * row.epochs == 3000 and "length=2048" in repr(found)
+    assert "length=1024" in repr(tune("gpt2")[0])
     half = tune(samples=1000, epochs=3, length=1024)[1]
     assert half.hours == pytest.approx(row.hours / 2, rel=0.1)
     assert "made for at most 1,024 tokens" in repr(tune("gpt2", length=2048)[0])
