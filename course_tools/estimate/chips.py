@@ -17,6 +17,9 @@ CHIPS_FILE = Path(__file__).parent / "chips.json"
 DEVICES = ("T4", "L4", "A100 80GB", "H100 SXM", "RTX 4090", "RTX 5090")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
+PROCESSORS = r"(intel |amd )?((core )?i[3579]-?\d|core ultra|ryzen|xeon|epyc|threadripper)"
+# and the machines of AWS and Azure that hold them
+KEPLER = r"((nvidia )?tesla )?k(80|40|20|520)m?|p2\.\d*xlarge|(standard_)?nc(6|12|24)r?"
 FORM = r"( (?:PCIe|SXM\d?|NVL|\d+ ?GB))"  # in which one chip is sold, behind its name
 # what stands around the name of a chip
 AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
@@ -223,11 +226,19 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
     bare = known.get(_plain(with_memory[1])) if with_memory else None
     if bare and with_memory and getattr(bare, "memory_gb", None) == int(with_memory[2]):
         return bare
-    if plain in KINDS:
+    if plain in KINDS or re.match(PROCESSORS, name.casefold()):
         raise ValueError(
-            f"{name!r} is a kind of device. Name a {what}, such as 'T4', 'Apple M2' or 'TPU v5e'; "
-            f"a CPU is not estimated, but a step that you measured on it is a row (this_machine=)."
+            f"{name!r} is a kind of device, or a CPU. Name a {what}, such as 'T4', 'Apple M2' or "
+            f"'TPU v5e'; a CPU is not estimated, but a step that you measured on it is a row "
+            f"(this_machine=)."
         )
+    if re.fullmatch(KEPLER, name.casefold()):
+        raise ValueError(
+            f"{name!r} is too old: CUDA 12, as PyTorch needs it, has no kernels for it."
+        )
+    for pattern, cards in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["instances"]:
+        if match := re.fullmatch(f"(?:standard_)?{pattern}", name.casefold().strip()):
+            raise ValueError(f"{name!r} is a rented machine: ask for its '{match.expand(cards)}'.")
     near = nearest(_plain(name), {label: item.name for label, item in known.items()})
     raise ValueError(f"unknown {what} {name!r}{near}. {how_to_list}.")
 

@@ -21,7 +21,7 @@
  *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
  * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
  *   arithmetic_share: number, layer_s: number, host_s: Record<string, number>, kv_times: number,
- *   kv_spread: number, byte_flops: number, evidence: LanguageEvidence[]}} Runtime
+ *   kv_spread: number, byte_flops: number, unpack_flops?: Record<string, number>, evidence: LanguageEvidence[]}} Runtime
  */
 
 const MASTER = 8; // bytes of a weight that is kept in 32 bits: read, written and read again in 16

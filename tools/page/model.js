@@ -680,25 +680,27 @@ function stepOn(question, chip, batch) {
  * @returns {StepOn}
  */
 function answersOn(question, shape, chip, batch) {
-  const runtime = RUNTIMES[question.runtime];
+  const known = RUNTIMES[question.runtime];
+  const unpacking = question.bits === "4" ? known.unpack_flops?.[chip.family] : undefined;
+  const runtime = { ...known, byte_flops: unpacking ?? known.byte_flops };
   const precision = precisionOf(question, chip);
   const peak = chip.peaks[precision] * 1e12 * achieved(chip, precision);
   const plain = (chip.peaks.fp32 ?? chip.peaks[precision]) * 1e12;
   const slowness = chip.oldHost ? 1 : NEW_HOST.launch / OLD_HOST.launch;
   const times = inferenceTimes(shape, question, batch, runtime, chip.bandwidth * 1e9, peak, plain, slowness);
-  const known = inferenceEvidence(runtime, chip.name, shape, Number(question.bits));
+  const error = inferenceEvidence(runtime, chip.name, shape, Number(question.bits));
   const [prompt, answer] = [times.prefill, question.generated * times.decode];
   const rate = (question.count * batch) / times.decode;
   return {
     seconds: [
-      prompt / known.prefill + answer / known.decode,
+      prompt / error.prefill + answer / error.decode,
       prompt + answer,
-      prompt * known.prefill + answer * known.decode,
+      prompt * error.prefill + answer * error.decode,
     ],
     limit: "",
-    checked: !known.assumed,
-    reasons: [known.about],
-    tokens: [rate / known.decode, rate * known.decode],
+    checked: !error.assumed,
+    reasons: [error.about],
+    tokens: [rate / error.decode, rate * error.decode],
     flops: null,
   };
 }

@@ -22,10 +22,11 @@ runtime (serving.json):
 `layer_s` is what a layer takes beside its bytes and operations, and `host_s` what a host of 2021
 needs to launch it; one of today needs as much less as in `time.step_time`. llama.cpp unpacks and
 multiplies outside the tensor cores, so a byte takes `byte_flops` operations of the peak in fp32
-there: a card with much bandwidth for its fp32, such as the A100, does not reach it. Transformers
-copies keys and values into a longer tensor for each token (`kv_times`), and once for each head that
-shares them (`kv_spread`). With experts, `linear used` is what one token meets, and `linear met`
-what the tokens of a step meet together, an even share for each expert.
+there: a card with much bandwidth for its fp32, such as the A100, does not reach it. In 4 bits the
+cards of data centres take `unpack_flops`, so an H200 writes hardly faster than an H100.
+Transformers copies keys and values into a longer tensor for each token (`kv_times`), and once for
+each head that shares them (`kv_spread`). With experts, `linear used` is what one token meets, and
+`linear met` what the tokens of a step meet together, an even share for each expert.
 
 The numbers are fitted on published rates, and the factors are the errors that were seen on them.
 """
@@ -347,6 +348,8 @@ def times(
     precision = "amp" if "fp16" in chip.peaks or "bf16" in chip.peaks else "fp32"
     arithmetic = chip.peak(precision) * chip.achieved(precision) * program["arithmetic_share"]
     plain = chip.peaks.get("fp32", 0.0) * 1e12 or chip.peak(precision)
+    unpacking = program.get("unpack_flops", {}) if bits == 4 else {}
+    byte_flops = unpacking.get(chip.family, program["byte_flops"])
     host_s = shape.layers * program["host_s"][str(bits)]
     host_s *= cloud_host(chip).launch_s / cloud_host().launch_s
     layer_s = shape.layers * program["layer_s"]
@@ -355,7 +358,7 @@ def times(
         return shape.linear_met(tokens) * of_linear + shape.head * elsewhere
 
     def seconds(bytes_read: float, flops: float) -> float:
-        calculated = max(flops / arithmetic, bytes_read * program["byte_flops"] / plain)
+        calculated = max(flops / arithmetic, bytes_read * byte_flops / plain)
         return math.hypot(host_s, layer_s + bytes_read / rate + calculated)
 
     attention = 2 * shape.layers * shape.query * prompt**2
