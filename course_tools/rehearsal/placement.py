@@ -38,6 +38,7 @@ class World:
         self.before: list[Any] = []  #: the names that are replaced, with PyTorch's own values
         self.script: tuple[str, ...] = ()  # what follows python, if a command runs one
         self.last_step: int | None = None
+        self.notes = ""  # the folder in which processes of a command note that they used a GPU
         self.events: Counter[tuple[str, Spot]] = Counter()
         self.sizes: Counter[tuple[str, Spot]] = Counter()
         self.remarks: dict[str, None] = {}
