@@ -242,25 +242,20 @@ def test_quantities_are_written_as_in_the_package(inside):
     assert value(inside, "sayMoney(0, 0)") == "free"
 
 
-LIMITS = {
-    **dict.fromkeys(("length", "prompt", "generated"), (1, 10**7)),
-    **{"batch": (1, 10**7), "epochs": (1, 10**6), "count": (1, 10**5)},
-    **{"deadline": (0.001, 10**7), "cpu": (1e-9, 10**9), "samples": (1, 10**15)},
-}
+TOKENS = dict.fromkeys(("length", "prompt", "generated"), (1, 10**7))
+LIMITS = TOKENS | {"batch": (1, 10**7), "epochs": (1, 10**6), "count": (1, 10**5)}
+LIMITS |= {"deadline": (0.001, 10**7), "cpu": (1e-9, 10**9), "samples": (1, 10**15)}
 
 
 @pytest.mark.parametrize(("name", "ends"), LIMITS.items())
 def test_an_address_and_a_field_take_the_same_numbers(inside, name, ends):
     least, most = ends
-    wanted = {least: True, most: True, least * 0.99: False, most * 1.01: False}
-    if name in ("deadline", "cpu"):
-        wanted[1.5] = True
-    else:
-        wanted |= {1.5: False, 2: True}
-    for number_, allowed in wanted.items():
-        text = f"{number_:.12g}"
+    wanted = {least: True, most: True, least * 0.99: False, most * 1.01: False, 2: True}
+    wanted[1.5] = name in ("deadline", "cpu")
+    for amount, allowed in wanted.items():
+        text = f"{amount:.12g}"
         assert value(inside, f"{in_address(**{name: text})}.problems.length === 0") == allowed
-        if name != "samples":  # which are read in several units
+        if name != "samples":  # which a field has in several units
             read = value(inside, f"readNumber('{text}', FIELDS.{name})")
             assert ("value" in read) == allowed, read
 
