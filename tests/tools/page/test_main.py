@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from itertools import pairwise
 from urllib.parse import urlencode
 
 import pytest
@@ -313,7 +314,7 @@ def test_the_largest_batch_is_the_packages_and_one_more_does_not_fit(inside, dev
 
 DRAWN = """(() => {
     const svg = document.createElementNS(SVG, "svg");
-    draw(svg, ROWS, 5, 800);
+    draw(svg, ROWS, 5, 500);
     const of = (selector, ...names) => [...svg.querySelectorAll(selector)].map(
         one => [...names.map(name => Number(one.getAttribute(name))), one.textContent]);
     return { ticks: of(".tick", "x", "y"), lines: of(".row line", "x1", "y1", "x2", "y2"),
@@ -338,6 +339,7 @@ def test_a_marker_stands_where_the_axes_say(inside):
         if unit in units:
             times[float(count) * units[unit]] = y - 5
     assert len(money) > 2 and len(times) > 1
+    assert all(after - before >= 46 for before, after in pairwise(sorted(money.values())))
 
     def at(ticks: dict[float, float], amount: float) -> float:
         (low, start), *_, (high, end) = sorted(ticks.items())
