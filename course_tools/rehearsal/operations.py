@@ -285,10 +285,12 @@ def note_unasked(operation: Operation, made: Mark) -> None:
 
 
 def writes_on(operation: Operation, device: torch.device) -> bool:
-    """Tell whether what an operation on a GPU writes to is there: a scalar may only be read."""
+    """Tell whether what an operation on a GPU writes to is there: a scalar may only be read. Some
+    arguments may not even be that.
+    """
     if device.type == "cpu":
         return True
-    for index, name in operation.rule.changes:
+    for index, name in (*operation.rule.changes, *operation.rule.together):
         is_given = index < len(operation.args)
         target = operation.args[index] if is_given else operation.kwargs.get(name)
         if isinstance(target, Tensor) and simulated_device(target) != device:

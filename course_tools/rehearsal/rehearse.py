@@ -48,9 +48,11 @@ class Rehearsal:
         """What was seen, up to now."""
         return report_of(self._world)
 
-    def note_command(self, script: tuple[str, ...], steps: int | None) -> None:
-        """Note what is rehearsed, a script or "-m" and a module, and for how many steps."""
-        self._world.script, self._world.last_step = script, steps
+    def note_command(self, script: tuple[str, ...], steps: int | None, notes: str) -> None:
+        """Note what is rehearsed, a script or "-m" and a module, for how many steps, and where
+        other processes note that they used a GPU.
+        """
+        self._world.script, self._world.last_step, self._world.notes = script, steps, notes
 
     def __repr__(self) -> str:
         return repr(self.report)

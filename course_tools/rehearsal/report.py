@@ -48,6 +48,11 @@ class Report:
     remarks: tuple[str, ...]  #: what will fail or surprise on a real GPU, in sentences
     not_looked_at: tuple[str, ...] = NOT_LOOKED_AT  #: what this rehearsal cannot tell
 
+    @property
+    def touched(self) -> bool:
+        """Whether anything ran on the GPU, or was put there."""
+        return self.on_gpu > 0 or any(self.peak_bytes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return asdict(self)
@@ -60,10 +65,11 @@ class Report:
             f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {operations}, "
             f"{share:.1%} of them on the GPU.",
         ]
-        if not self.on_gpu and not any(self.peak_bytes):
-            lines.append(
+        if not self.touched:
+            lines.insert(
+                0,
                 "Nothing ran on the GPU, all of it on the CPU: this says nothing about the program "
-                f'on a GPU. Does it move model and data, as with .to("{self.kind}")?'
+                f'on a GPU. Does it move model and data, as with .to("{self.kind}")?',
             )
         else:
             lines += self._section("Copies", self.copies)

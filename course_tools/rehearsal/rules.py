@@ -37,6 +37,14 @@ INDICES |= {"aten::_unsafe_index": 1, "aten::_unsafe_index_put": 1, "aten::_inde
 LENGTHS = {"aten::_pack_padded_sequence": 1}
 #: positions of results that stay on the CPU
 RESULTS_ON_CPU = {"aten::_pack_padded_sequence": (1,)}
+#: positions and names of tensors that are on one device even if they have no dimensions: the
+#: kernels view the index of index_fill in more of them, and compare the mask's device themselves
+TOGETHER: dict[str, tuple[tuple[int, str], ...]] = {
+    "aten::index_fill": ((0, "self"), (2, "index")),
+    "aten::index_fill_": ((0, "self"), (2, "index")),
+    "aten::masked_fill": ((0, "self"), (1, "mask")),
+    "aten::masked_fill_": ((0, "self"), (1, "mask")),
+}
 #: no scalar of the CPU is accepted
 NO_SCALARS = {"aten::block_diag", "aten::nextafter", "aten::stack"}
 #: the host waits until the GPU has the value, or knows how large the result is
@@ -144,6 +152,7 @@ class Rule:
     lacks: tuple[str, tuple[torch.dtype, ...]]  #: types of numbers, and who lacks them
     foreign: bool  #: of another package, or the program's own
     changes: tuple[tuple[int, str], ...]  #: positions and names of what is written to
+    together: tuple[tuple[int, str], ...]  #: the same for those that are never scalars of the CPU
     cpu_results: tuple[int, ...]
 
 
@@ -175,6 +184,7 @@ def rule_of(func: Any) -> Rule:
         lacks=LACKS.get(name, ("", ())),
         foreign=not schema.name.startswith(PYTORCHS),
         changes=tuple(written),
+        together=TOGETHER.get(name, ()),
         cpu_results=RESULTS_ON_CPU.get(name, ()),
     )
 

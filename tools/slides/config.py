@@ -43,6 +43,25 @@ def without_what_a_class_need_not_see(notebook, resources):
     return notebook, resources
 
 
+def with_questions_before_their_answers(notebook, resources):
+    """Mark the cells that settle a prediction: with the prediction one sees their code at most, and
+    a picture, which is shown without its code, has a slide of its own.
+    """
+    asked = False
+    for cell in notebook.cells:
+        shown = cell.metadata.get("slideshow", {}).get("slide_type", "-")
+        if cell.cell_type == "markdown":
+            settled, asked = asked, "**Predict.**" in cell.source
+            if settled and shown == "-":
+                cell.metadata.slideshow = {"slide_type": "fragment"}
+        elif asked and shown != "skip":
+            cell.metadata.tags = [*cell.metadata.get("tags", []), "settles"]
+            if shown in ("-", "fragment"):
+                alone = any(kind in str(cell.outputs) for kind in ("image/png", "course-diff"))
+                cell.metadata.slideshow = {"slide_type": "subslide" if alone else "-"}
+    return notebook, resources
+
+
 def with_sections_on_slides_of_their_own(notebook, resources):
     """Cut a text where a section begins in the midst of it, so that a slide holds one section."""
     cells = []
@@ -124,6 +143,7 @@ c.SlidesExporter.preprocessors = [
     with_the_opening_picture_alone,
     without_what_a_class_need_not_see,
     with_sections_on_slides_of_their_own,
+    with_questions_before_their_answers,
     with_long_code_on_several_slides,
     with_links_to_the_book,
     with_formulas,

@@ -327,7 +327,7 @@ def test_a_program_ends_after_as_many_steps_as_were_asked_for():
     weights = [torch.ones(1, requires_grad=True)]
     optimizer = torch.optim.SGD(weights, lr=0.1)
     with pytest.raises(LastStep), rehearse() as rehearsal:
-        rehearsal.note_command(("train.py",), 2)
+        rehearsal.note_command(("train.py",), 2, "")
         for _ in range(5):
             optimizer.step()
     assert rehearsal.report.steps == 2

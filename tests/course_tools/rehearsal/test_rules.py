@@ -167,6 +167,25 @@ def test_a_scalar_left_on_the_cpu_is_accepted_where_fake_tensors_accept_it(name)
     assert compare(ours, fake_verdict(operation, given, last)) == "agrees"
 
 
+@pytest.mark.parametrize("change", ["", "_"])
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        # TensorAdvancedIndexing.cpp views the index in as many dimensions as the tensor has
+        ("index_fill", (0, torch.tensor(1), 2.0), "Expected all tensors to be on the same device"),
+        ("masked_fill", (torch.tensor(True), 2.0), "expected self and mask to be on the same"),
+    ],
+)
+def test_an_index_or_a_mask_without_dimensions_has_to_be_on_the_gpu_too(name, given, words, change):
+    with rehearse():
+        whole = torch.ones(3, device="cuda")
+        operation = getattr(whole, f"{name}{change}")
+        with pytest.raises(RuntimeError, match=words):
+            operation(*given)
+        moved = [part.cuda() if isinstance(part, torch.Tensor) else part for part in given]
+        assert operation(*moved[:-1], torch.tensor(2.0)).device.type == "cuda"
+
+
 def test_messages_name_types_of_numbers_as_pytorch_does():
     for dtype in TYPES:
         plain = torch.empty(0, dtype=dtype)
