@@ -181,8 +181,8 @@ def advice(
         )
     sentence = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
     if cheaper:
-        less = "is free" if cheaper.cost == 0 else f"costs less ({cheaper.cost_text()})"
-        less += _doubt(cheaper)
+        cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
+        less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
         return f"{sentence} {_start(_the(cheaper))} {less} but may miss {limit}."
     faster = [each for each in comparable(rows) if _surely_faster(each, row)]
     if row.machine or row.hours * 3600 <= FREE_S or not faster:

@@ -176,8 +176,8 @@ export function advise(rows, deadlineHours, free) {
   const verb = row.mine ? "Use" : row.own ? "Stay on" : "Rent";
   const sentence = `${verb} ${name}: ${amount}.`;
   if (cheaper) {
-    const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;
-    return `${sentence} ${capital(the(cheaper))} ${less}${doubt(cheaper)} but may miss ${limit}.`;
+    const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)}${doubt(cheaper)})`;
+    return `${sentence} ${capital(the(cheaper))} ${less} but may miss ${limit}.`;
   }
   return sentence + sayFaster(row, rows, (row.own || row.mine === true) && row.seconds[1] > FREE_S);
 }
