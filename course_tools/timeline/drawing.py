@@ -20,11 +20,15 @@ from course_utils.units import DURATIONS, format_seconds
 
 COLORS = {  # Okabe and Ito's
     "host": BLUE,
+    "noted": BLUE,
     "launches": SKY,
     "copies": PINK,
     "exchange": GREEN,
     "device": ORANGE,
 }
+# What the share of a lane is where no device works. Of the host a profiler records only operations,
+# and not the Python around them.
+MEANING = {"host": "recorded", "noted": "of the time"}
 FEW = 40  # spans of a lane that are drawn with an edge each,
 WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
 MOST = 12  # lanes of a run that are drawn
@@ -55,8 +59,7 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
             _draw(axes, y, lane, size, end_s)
             rows.append(y)
             share = f"{lane.busy_s / (ends[name] or 1):.0%}"
-            # of the host only operations are recorded, and not the Python around them
-            labels.append(f"{lane.name}\n{share} {'recorded' if lane.kind == 'host' else 'busy'}")
+            labels.append(f"{lane.name}\n{share} {MEANING.get(lane.kind, 'busy')}")
             y -= 1.0
         y -= 0.2
     figure: Any = axes.figure

@@ -55,7 +55,7 @@ class Timeline:
             if name.startswith("device"):
                 made.append(Lane(name, "device", work))
             else:
-                made.append(Lane(name, "host", work, named=work))
+                made.append(Lane(name, "noted", work, named=work))
         return cls(tuple(made))
 
     @classmethod

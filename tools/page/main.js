@@ -339,7 +339,7 @@ function writePrices() {
     const price = priceOf(question, name);
     return price && price.kind > 0 ? [`${name} (${offerOf(price)})`] : [];
   });
-  const others = unlike.length ? `. Not compared by cost with them: ${unlike.join(", ")}` : "";
+  const others = unlike.length && unlike.length < question.devices.length ? `. Not compared by cost with them: ${unlike.join(", ")}` : "";
   const list = asked
     ? `List prices of ${asked.date}; ${asked.what}.`
     : `List prices of ${dates[0]} to ${dates[dates.length - 1]}, the cheapest on demand in a data centre${others}.`;

@@ -19,8 +19,9 @@ runtime (serving.json):
     seconds(b, f) = hypot(layers * host_s,                              host and chip overlap
                           layers * layer_s + b / rate + max(f / arithmetic, b * byte_flops / fp32))
 
-`layer_s` is what a layer takes beside its bytes and operations, and `host_s` what a host of 2021
-needs to launch it; one of today needs as much less as in `time.step_time`. llama.cpp unpacks and
+`layer_s` is what a layer takes beside its bytes and operations (with experts `expert_layer_s`),
+and `host_s` what a host of 2021 needs to launch it; one of today needs as much less as in
+`time.step_time`. llama.cpp unpacks and
 multiplies outside the tensor cores, so a byte takes `byte_flops` operations of the peak in fp32
 there: a card with much bandwidth for its fp32, such as the A100, does not reach it. In 4 bits the
 cards of data centres take `unpack_flops`, so an H200 writes hardly faster than an H100.
@@ -164,8 +165,8 @@ class Serving:
         """Return a batch of requests, from the prompts to the ends of the answers, on a machine."""
         if machine.count > 1:
             raise ValueError(
-                f"serving is estimated on one card, but {machine.name} was asked for. Each of "
-                f"several cards answers as many requests."
+                f"serving is estimated on one card, but {machine.name} was asked for. Where each "
+                f"has a copy, each answers as many requests; a split model is not estimated."
             )
         chip, known = machine.chip, self._evidence(machine.chip)
         rates = self.rates(chip)
@@ -352,7 +353,8 @@ def times(
     byte_flops = unpacking.get(chip.family, program["byte_flops"])
     host_s = shape.layers * program["host_s"][str(bits)]
     host_s *= cloud_host(chip).launch_s / cloud_host().launch_s
-    layer_s = shape.layers * program["layer_s"]
+    of_experts = program.get("expert_layer_s", 0.0) if shape.experts > 1 else 0.0
+    layer_s = shape.layers * (of_experts or program["layer_s"])
 
     def read_bytes(tokens: int) -> float:
         return shape.linear_met(tokens) * of_linear + shape.head * elsewhere

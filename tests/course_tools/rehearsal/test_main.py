@@ -83,7 +83,11 @@ def test_the_status_is_that_of_the_script(tmp_path, monkeypatch, capsys, ending,
     (tmp_path / "train.py").write_text(f"raise {ending}", encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["", "--hide-real", str(tmp_path / "train.py")])
     monkeypatch.setattr(sys, "path", [*sys.path])
-    assert main() == status and "Not looked at" in capsys.readouterr().err
+    monkeypatch.setenv("RANK", "3")  # as torchrun says which of its processes this is,
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")  # and how many share the machine
+    assert main() == status
+    said = capsys.readouterr().err
+    assert "Not looked at" in said and "rehearsal, rank 3: 4 simulated cuda; " in said
 
 
 @pytest.mark.process

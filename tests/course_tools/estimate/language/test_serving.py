@@ -68,6 +68,18 @@ def test_a_card_whose_generation_was_compared_is_checked(card, model, tokens_per
     assert low < tokens_per_s < high < 1.8 * low and row.checked
 
 
+@pytest.mark.parametrize(
+    # with experts: Pavlo Khmel's table of June 2026
+    ("card", "tokens_per_s"),
+    [("RTX 4080", 210), ("A100 80GB", 189), ("H200", 292), ("V100 PCIe", 138)],
+)
+def test_experts_take_longer_a_layer_as_published(card, tokens_per_s):
+    asked = {"bits": 4, "runtime": "llama.cpp", "prompt": 64}
+    found, row = serve("gpt-oss 20B", card, **asked)
+    rate = found.demand.rates(row.machine.chip).decode_tokens_per_s
+    assert rate == pytest.approx(tokens_per_s, rel=0.25) and not row.checked
+
+
 def test_an_8b_model_fits_a_card_of_8_gb_in_4_bits_alone_and_the_answer_says_so():
     said = {bits: serve(card="RTX 3070", bits=bits, runtime="llama.cpp") for bits in (16, 8, 4)}
     assert {bits: row.fits for bits, (_, row) in said.items()} == {16: False, 8: False, 4: True}
