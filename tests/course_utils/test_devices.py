@@ -351,6 +351,9 @@ def test_waiting_for_xla_runs_what_was_recorded(in_xla):
 def test_xla_has_the_tpus_of_this_machine_or_else_its_rehearsal(monkeypatch, tpus, rehearses, fine):
     monkeypatch.setattr(detect, "xla_tpus", lambda: [Card("a TPU")] * tpus)
     monkeypatch.setattr(detect, "can_rehearse", lambda: rehearses)
+    monkeypatch.setattr(detect, "torch_accelerator", lambda: ("cuda", 0))
+    monkeypatch.delenv("COURSE_DEVICE", raising=False)
+    assert str(as_torch_device(None)) == ("xla:0" if tpus else "cpu")  # never the rehearsal
     if fine:
         assert str(as_torch_device(fine)) == fine
         fine = f"xla:{int(fine[-1]) + 1}"

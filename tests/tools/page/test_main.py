@@ -29,6 +29,7 @@ def row(**changes) -> str:
     usual |= {"batch": 8, "step": 1, "seconds": [3000, 3600, 4000], "cost": [0.8, 1, 1.2]}
     usual |= {"needed": 5 * GB, "capacity": 10 * GB, "margin": 0.1, "fits": True}
     usual |= {"limit": "memory", "tokens": None, "flops": 1e18, "checked": True}
+    usual |= {"kind": -1 if changes.get("mine") else 0, "seller": "Vast, on demand"}
     if "offer" in changes:
         usual |= {"cost": [0, 0, 0]}
         changes["offer"] = colab | {"week_hours": None} | changes["offer"]
@@ -51,6 +52,7 @@ def in_address(**fields) -> str:
 KAGGLE = {"name": "Kaggle", "week_hours": 30}
 LATE = {"seconds": [3000, 3600, 3601]}
 ANSWERS = in_address(model="GPT-2", task="inference", prompt=768, devices="T4")
+SOON = in_address(model="Mistral 7B", task="inference", batch=16, deadline=1)
 LONGER = in_address(model="GPT-2", task="inference", prompt=769)
 ORDER = [row(device="no", fits=False), row(device="late", seconds=[1, 2, 9e5])]
 ORDER += [row(device="dear", cost=[5, 6, 7]), row(device="cheap"), row(device="quick")]
@@ -97,10 +99,10 @@ ORDER.append(row(device="spare", offer={}))
         (cells(mine=True) + "[0]", "T4, yours"),
         (cells(mine=True) + "[2]", "no rent"),
         (cells(fits=False, needed=12 * GB),
-         ["T4", "(50 to 67 minutes)", "($0.80 to $1.20)", "no: 12 GB of 10 GB", "memory"]),
-        (cells(fits=False, needed=9.5 * GB) + "[3]",
-         "no: 9.5 GB and 0.95 GB to spare of 10 GB"),
-        (cells(fits=False, needed=10 * GB) + "[3]", "no: 10 GB and 1 GB to spare of 10 GB"),
+         ["T4", "(50 to 67 minutes)", "($0.80 to $1.20)", "no: needs 12 GB, has 10 GB", "memory"]),
+        (cells(fits=False, needed=9.5 * GB) + "[3]", "no: about 9.5 GB, too near its 10 GB"),
+        (cells(fits=False, needed=10 * GB) + "[3]", "no: about 10 GB, too near its 10 GB"),
+        (cells(kind=1, seller="Salad, homes") + "[2]", "$0.80 to $1.20, homes"),
         (cells(needed=9 * GB) + "[3]", "yes: 9 GB of 10 GB"),
         (cells(needed=9.1 * GB) + "[3]", "just: 9.1 GB of 10 GB"),
         (cells(needed=None) + "[3]", "not known"),
@@ -139,11 +141,11 @@ ORDER.append(row(device="spare", offer={}))
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0], seconds=[9000, 1e4, 2e4])},"
          f"{row(device='B', seconds=[300, 400, 500])}], null, [])",
          "Use your A: 2.5 to 5.6 hours, no rent. The B would take 5 to 8.3 minutes, "
-         "$0.80 to $1.20."),
+         "$0.80 to $1.20 (Vast, on demand)."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0], **LATE)},"
          f"{row(seconds=[700, 700, 710])}], 1, [])",
-         "Rent the T4: 12 minutes, $0.80 to $1.20. Your A costs no rent but may "
-         "miss your hour."),
+         "Rent the T4: 12 minutes, $0.80 to $1.20 (Vast, on demand). Your A costs no rent but "
+         "may miss your hour."),
         (f"advise([{row(fits=False)}, {row(fits=False, needed=GB)}], null, [])",
          "It fits none of these cards: a step needs about 1 GB."),
         ("advise([], null, [])", "Choose at least one card."),
@@ -184,6 +186,8 @@ ORDER.append(row(device="spare", offer={}))
          "4-bit weights, batch 2, samples of 1,024 tokens"),
         ("howOf({...defaultQuestion(), tuning: '4-bit'}, defaultQuestion())",
          "LoRA on 4-bit weights"),
+        (f"(one => offerFor(one, rowsOf(one), freeOf(one)).words)({SOON}.question).slice(-16)",
+         "perhaps too late"),
         (f"problemOfTexts({ANSWERS}.question)", None),
         (f"problemOfTexts({LONGER}.question)",
          {"field": "prompt", "problem": "GPT-2 takes 1,024 tokens at most, its answer included."}),
