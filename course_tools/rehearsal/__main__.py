@@ -98,20 +98,9 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
     script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
     rehearsal.note_command(script, asked.steps, notes)
     try:
-        if asked.module:
-            runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
-        else:
-            sys.path[0] = os.path.dirname(os.path.abspath(asked.script))
-            runpy.run_path(asked.script, run_name="__main__")
+        status = run_to_its_end(asked)
     except LastStep:
         print(f"{who}ended after {asked.steps} steps, as asked", file=sys.stderr)
-    except SystemExit as error:
-        status = error.code
-    except BaseException as error:
-        explain(error)
-        trimmed = without_tool(error.__traceback__)
-        traceback.print_exception(type(error), error, trimmed)
-        status = 130 if isinstance(error, KeyboardInterrupt) else 1
     finally:
         block.__exit__(None, None, None)
     report = rehearsal.report
@@ -125,6 +114,26 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
         print(status, file=sys.stderr)
         return 1
     return status or 0
+
+
+def run_to_its_end(asked: argparse.Namespace) -> int | str | None:
+    """Run the script as Python would, and return what it would end with; an error is shown."""
+    try:
+        if asked.module:
+            runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = os.path.dirname(os.path.abspath(asked.script))
+            runpy.run_path(asked.script, run_name="__main__")
+    except LastStep:
+        raise
+    except SystemExit as end:
+        return end.code
+    except BaseException as error:
+        explain(error)
+        trimmed = without_tool(error.__traceback__)
+        traceback.print_exception(type(error), error, trimmed)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
 
 
 def without_tool(trace: TracebackType | None) -> TracebackType | None:

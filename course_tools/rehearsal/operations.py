@@ -92,7 +92,7 @@ class Watch(TorchDispatchMode):
         )
         device = self.checked_device(operation)
         makes_on = device if operation.tensors else asked or world.thread.asked or CPU
-        if problem := rules.check_generator(kwargs.get("generator"), makes_on):
+        if problem := rules.generator_problem(kwargs.get("generator"), makes_on):
             raise RuntimeError(problem)
         self.count(operation, device)
         out = run(func, operation.rule.slow, args, kwargs)
@@ -143,7 +143,7 @@ class Watch(TorchDispatchMode):
             self.count_copies(operation)
             return first
         if rule.lengths is not None:
-            problem = rules.check_lengths(args[rule.lengths])
+            problem = rules.lengths_problem(args[rule.lengths])
             if problem:
                 fail(problem, [argument("lengths", args[rule.lengths])])
             return first
@@ -159,10 +159,10 @@ class Watch(TorchDispatchMode):
         """Return the device of an operation by index, whose indices may be on the CPU too."""
         rows, indices = operation.tensors[0], operation.args[position]
         device = simulated_device(rows)
-        problem = rules.check_indices(indices, device)
+        problem = rules.indices_problem(indices, device)
         if problem:
             self.adopt(indices, device, operation.call)
-            problem = rules.check_indices(indices, device)
+            problem = rules.indices_problem(indices, device)
         if problem:
             fail(problem, [argument("self", rows)])
         values = given_tensors(operation.args[position + 1 :], operation.kwargs)

@@ -168,12 +168,13 @@ def rule_of(func: Any) -> Rule:
         if each.alias_info is not None and each.alias_info.is_write
     ]
     takes = any("Tensor" in str(arg.type) for arg in arguments)
+    compares, _ = device_check_of(name.removeprefix("aten::"), overload)
     return Rule(
         name=name,
         anywhere=name in ANYWHERE,
         indices=INDICES.get(name),
         lengths=LENGTHS.get(name),
-        scalars=name not in NO_SCALARS and not on_gpu(name.removeprefix("aten::"), overload)[0],
+        scalars=name not in NO_SCALARS and not compares,
         foreach=name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")),
         exchange=name.startswith(("c10d::", "_c10d_functional::")),
         waits=WAITS.get(name, ""),
@@ -217,7 +218,7 @@ def _list_of_operations() -> str:
     return path.read_text(encoding="utf-8") if path and path.is_file() else ""
 
 
-def on_gpu(name: str, overload: str) -> tuple[bool, str]:
+def device_check_of(name: str, overload: str) -> tuple[bool, str]:
     """Return whether an operation checks device by device, and its method's name on a GPU."""
     full = f"{name}.{overload}" if overload else name
     text = _list_of_operations()
@@ -244,7 +245,7 @@ def refusal(func: Any, given: list[Argument], scalars: bool) -> tuple[str, Argum
     own = OWN_WORDS.get(name.removesuffix("_").removesuffix("_2d").removesuffix("_3d"))
     if own and gpu.type == "cuda":
         return own.format(**{each.name: each.device for each in given}), odd
-    checks, method = on_gpu(name, func._schema.overload_name)
+    checks, method = device_check_of(name, func._schema.overload_name)
     checks = checks or (name, "indices") in ON_GPU
     if checks and gpu.type == "cuda":
         return _refused_check(name, method, in_order), odd
@@ -301,7 +302,7 @@ def _refused_convolution(given: list[Argument]) -> tuple[str, Argument] | None:
     return None
 
 
-def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:
+def indices_problem(tensors: list[Tensor | None], own: torch.device) -> str:
     """Return PyTorch's message for indices that are on a third device, or ""."""
     for tensor in tensors:
         if tensor is not None and simulated_device(tensor) not in (CPU, own):
@@ -310,7 +311,7 @@ def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:
     return ""
 
 
-def check_lengths(lengths: Tensor) -> str:
+def lengths_problem(lengths: Tensor) -> str:
     """Return PyTorch's message for lengths that are not on the CPU, or ""."""
     device = simulated_device(lengths)
     if device.type == "cpu":
@@ -335,7 +336,7 @@ def check_kernel(rule: Rule, tensors: list[Tensor]) -> None:
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[tensor.dtype]}'")
 
 
-def check_generator(generator: Any, device: torch.device) -> str:
+def generator_problem(generator: Any, device: torch.device) -> str:
     """Return PyTorch's message for a generator of another device, or ""."""
     if generator is None:
         return ""

@@ -12,6 +12,12 @@ from course_tools.rehearsal.replacing import Replacement
 
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what saves, loads, shares and moves a storage, and keeps where it is."""
+    yield from _files(world)
+    yield from _memory(world)
+
+
+def _files(world: World) -> Iterator[Replacement]:
+    """Yield what torch.save and torch.load ask where a storage is to be."""
 
     def tag(storage: Any) -> str | None:
         storage = getattr(storage, "_untyped_storage", storage)
@@ -45,6 +51,13 @@ def replacements(world: World) -> Iterator[Replacement]:
         put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
         return storage
 
+    registry = [(0, tag, restore), *torch.serialization._package_registry]
+    yield Replacement(torch.serialization, "_package_registry", registry)
+
+
+def _memory(world: World) -> Iterator[Replacement]:
+    """Yield what moves a storage to a GPU, and shares it with another process."""
+
     def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
         where = world.device(world.kind if device is None else device)
         copied = storage.clone()
@@ -71,6 +84,4 @@ def replacements(world: World) -> Iterator[Replacement]:
 
     yield Replacement(torch.UntypedStorage, "share_memory_", share_memory_)
     yield Replacement(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
-    registry = [(0, tag, restore), *torch.serialization._package_registry]
-    yield Replacement(torch.serialization, "_package_registry", registry)
     yield Replacement(torch.UntypedStorage, "cuda", to_gpu)

@@ -71,25 +71,7 @@ def _moves(world: World) -> Iterator[Replacement]:
     parse = torch._C._nn._parse_to
 
     def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if is_fake(type(tensor)) or fake_mode():
-            return plain(tensor, *args, **kwargs)
-        device, dtype, rest = _asked_of_to(tensor, args, kwargs)
-        if real_device(tensor).type == "meta" and world.simulates(device):
-            return plain(tensor, "cpu")  # raises: it has no values
-        if device is None or real_device(tensor).type != "cpu":
-            return plain(tensor, *args, **kwargs)
-        if not world.simulates(device) and torch.device(device).type != "cpu":
-            return plain(tensor, *args, **kwargs)
-        device = world.device(device)
-        if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
-            raise TypeError(NO_FLOAT64)
-        if torch.nn.parameter.is_lazy(tensor):  # it has no values yet
-            return put(run_as_asked(torch.empty, (0,), {"dtype": tensor.dtype}), device)
-        non_blocking = rest.pop("non_blocking", False)
-        copied = plain(tensor, dtype or tensor.dtype, **rest)
-        if device == simulated_device(copied):
-            return copied
-        return _with_parts_moved(copied, device, non_blocking)
+        return _moved(world, plain, tensor, args, kwargs)
 
     def cuda(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
         where = "cuda" if device is None else device
@@ -124,6 +106,31 @@ def _moves(world: World) -> Iterator[Replacement]:
         yield Replacement(Tensor, function.__name__, function)
     yield Replacement(Tensor, "type", type_)
     yield Replacement(torch._C._nn, "_parse_to", parse_to)
+
+
+def _moved(
+    world: World, plain: Callable[..., Tensor], tensor: Tensor, args: Any, kwargs: dict[str, Any]
+) -> Tensor:
+    """Return what Tensor.to returns; `plain` is PyTorch's own."""
+    if is_fake(type(tensor)) or fake_mode():
+        return plain(tensor, *args, **kwargs)
+    device, dtype, rest = _asked_of_to(tensor, args, kwargs)
+    if real_device(tensor).type == "meta" and world.simulates(device):
+        return plain(tensor, "cpu")  # raises: it has no values
+    if device is None or real_device(tensor).type != "cpu":
+        return plain(tensor, *args, **kwargs)
+    if not world.simulates(device) and torch.device(device).type != "cpu":
+        return plain(tensor, *args, **kwargs)
+    device = world.device(device)
+    if device.type == "mps" and (dtype or tensor.dtype) == torch.float64:
+        raise TypeError(NO_FLOAT64)
+    if torch.nn.parameter.is_lazy(tensor):  # it has no values yet
+        return put(run_as_asked(torch.empty, (0,), {"dtype": tensor.dtype}), device)
+    non_blocking = rest.pop("non_blocking", False)
+    copied = plain(tensor, dtype or tensor.dtype, **rest)
+    if device == simulated_device(copied):
+        return copied
+    return _with_parts_moved(copied, device, non_blocking)
 
 
 def _copies(world: World) -> Iterator[Replacement]:
@@ -247,49 +254,58 @@ def _left(error: Exception, tensor: Tensor, fix: str) -> Exception:
 
 
 def _compared_first() -> Iterator[Replacement]:
-    """Yield the functions that compare devices before any operation runs: recurrent layers."""
+    """Yield the functions that compare devices before any operation runs."""
+    yield Replacement(torch, "ctc_loss", _with_lengths_from_anywhere(torch.ctc_loss))
+    yield Replacement(torch, "tensor_split", _with_indices_of_the_cpu(torch.tensor_split))
+    yield Replacement(Tensor, "tensor_split", _with_indices_of_the_cpu(Tensor.tensor_split))
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        yield Replacement(torch._VF, name, _with_one_device(getattr(torch._VF, name)))
 
-    def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-        def layer(rows: Tensor, *args: Any) -> Any:
-            packed = isinstance(args[0], Tensor) and isinstance(args[2], (list, tuple))
-            hidden, weights = args[1:3] if packed else args[0:2]
-            here = simulated_device(rows)
-            for what, tensors in (("hidden", hidden), ("parameter", weights)):
-                for tensor in [tensors] if isinstance(tensors, Tensor) else tensors:
-                    there = simulated_device(tensor)
-                    if there != here:
-                        fail(
-                            f"Input and {what} tensors are not at the same device, found input "
-                            f"tensor at {here} and {what} tensor at {there}",
-                            [argument(what, tensor), argument("input", rows)],
-                        )
-            return function(rows, *args)
 
-        return layer
+def _with_one_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a recurrent layer that wants its rows, state and weights on one device."""
 
-    def split_checked(function: Callable[..., Any]) -> Callable[..., Any]:
-        def tensor_split(rows: Tensor, *args: Any, **kwargs: Any) -> Any:
-            for each in (*args, *kwargs.values()):
-                if isinstance(each, Tensor) and simulated_device(each).type != "cpu":
+    def layer(rows: Tensor, *args: Any) -> Any:
+        packed = isinstance(args[0], Tensor) and isinstance(args[2], (list, tuple))
+        hidden, weights = args[1:3] if packed else args[0:2]
+        here = simulated_device(rows)
+        for what, tensors in (("hidden", hidden), ("parameter", weights)):
+            for tensor in [tensors] if isinstance(tensors, Tensor) else tensors:
+                there = simulated_device(tensor)
+                if there != here:
                     fail(
-                        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's "
-                        f"on {simulated_device(each)}",
-                        [argument("tensor_indices_or_sections", each)],
+                        f"Input and {what} tensors are not at the same device, found input "
+                        f"tensor at {here} and {what} tensor at {there}",
+                        [argument(what, tensor), argument("input", rows)],
                     )
-            return function(rows, *args, **kwargs)
+        return function(rows, *args)
 
-        return tensor_split
+    return layer
 
-    count: Any = torch.ctc_loss
+
+def _with_indices_of_the_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a tensor_split that wants the indices on the CPU."""
+
+    def tensor_split(rows: Tensor, *args: Any, **kwargs: Any) -> Any:
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, Tensor) and simulated_device(each).type != "cpu":
+                fail(
+                    "tensor_split expected tensor_indices_or_sections to be on cpu, but it's "
+                    f"on {simulated_device(each)}",
+                    [argument("tensor_indices_or_sections", each)],
+                )
+        return function(rows, *args, **kwargs)
+
+    return tensor_split
+
+
+def _with_lengths_from_anywhere(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a ctc_loss that takes lengths of any device."""
 
     def ctc_loss(rows: Tensor, targets: Tensor, *lengths: Any, **kwargs: Any) -> Tensor:
-        device, given = simulated_device(rows), list(lengths)  # lengths may come from anywhere
+        device, given = simulated_device(rows), list(lengths)
         for index, each in enumerate(given):
             given[index] = put(each.clone(), device) if isinstance(each, Tensor) else each
-        return count(rows, targets, *given, **kwargs)
+        return function(rows, targets, *given, **kwargs)
 
-    yield Replacement(torch, "ctc_loss", ctc_loss)
-    yield Replacement(torch, "tensor_split", split_checked(torch.tensor_split))
-    yield Replacement(Tensor, "tensor_split", split_checked(Tensor.tensor_split))
-    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        yield Replacement(torch._VF, name, checked(getattr(torch._VF, name)))
+    return ctc_loss

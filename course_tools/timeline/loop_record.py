@@ -52,6 +52,8 @@ class LoaderFacts:
     is_dataloader: bool = True  #: of torch
     #: samples of a batch that are fetched one by one and stacked; 0 for other batches
     batch: int = 0
+    batch_bytes: int = 0  #: of the tensors of a batch
+    iterable: bool = False  #: whether each worker goes through the whole data set
     sampler: str = ""  #: the code of it, if batches may be drawn by their numbers
     drop_last: bool = False
     in_tensors: bool = False  #: whether the data set is a TensorDataset
@@ -60,6 +62,8 @@ class LoaderFacts:
     waits: bool | None = None
     #: seconds on a core in which the loop's own thread makes a batch; None if workers do
     own_s: float | None = None
+    #: whether the loop's thread does not sleep while it waits, but takes in what the workers send
+    receives: bool = False
     #: seconds of a step in which the loop waited because workers started anew for an epoch
     restart_s: float = 0.0
     spawned: bool = False  #: workers are new processes that import the program again
@@ -96,13 +100,17 @@ class LoopRecord:
     loader: LoaderFacts = LoaderFacts()
 
     @property
+    def batch_s(self) -> float:
+        """Seconds in which one process makes a batch."""
+        if self.loader.own_s is not None:
+            return self.loader.own_s
+        # of w workers that cannot keep up, each takes w steps for its batch
+        return self.step_s * self.loader.workers or self.fetch_s
+
+    @property
     def sample_s(self) -> float:
         """Seconds in which one process makes a sample, if samples are fetched one by one."""
-        one_batch_s = self.loader.own_s
-        if one_batch_s is None:
-            # of w workers that cannot keep up, each takes w steps for its batch
-            one_batch_s = self.step_s * self.loader.workers or self.fetch_s
-        return one_batch_s / self.loader.batch if self.loader.batch else math.inf
+        return self.batch_s / self.loader.batch if self.loader.batch else math.inf
 
 
 def record_of(trace: Trace) -> LoopRecord:

@@ -19,7 +19,7 @@ from every_operation import (
 )
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rules import NO_KERNEL, TYPES, on_gpu, rule_of, type_name
+from course_tools.rehearsal.rules import NO_KERNEL, TYPES, device_check_of, rule_of, type_name
 
 #: differences from FakeTensorMode, and from the CPU's values, with the reason
 REASONS = {
@@ -47,7 +47,9 @@ def reason_of(difference):
         if name.startswith(start):
             return reason
     operation = name.partition(".")[0]
-    compares = any(on_gpu(operation, schema.overload_name)[0] for _, schema in overloads(operation))
+    compares = any(
+        device_check_of(operation, schema.overload_name)[0] for _, schema in overloads(operation)
+    )
     if what.startswith("left") and compares:
         return "its kernel of CUDA compares devices itself, and takes no scalar of the CPU"
     return ""
@@ -80,7 +82,7 @@ def test_the_operations_that_compare_devices_are_those_that_the_cuda_library_nam
     for name in dir(torch.ops.aten):
         for _, schema in overloads(name):
             takes = any("Tensor" in str(each.type) for each in schema.arguments)
-            checks, method = on_gpu(name, schema.overload_name)
+            checks, method = device_check_of(name, schema.overload_name)
             if takes and checks and not name.startswith(OTHER_NAMES):
                 ours.add(method)
     assert len(ours) > 400 and ours <= named
