@@ -192,6 +192,11 @@ def test_work_that_drifts_is_noticed(world, growth, word):
     assert any(f"{word} as it went" in warning for warning in timed.warnings)
 
 
+def test_a_thread_that_waits_for_a_device_is_not_taken_for_a_disturbed_one():
+    assert Stopwatch(print, Device("cuda", 0, "a GPU")).cpu_clock is None
+    assert Stopwatch(print, CPU).cpu_clock is Stopwatch.cpu_clock
+
+
 def test_one_slow_call_does_not_make_a_drift_larger():
     assert timing._drift([1.0] * 9 + [1.1] * 8 + [100.0]) == pytest.approx(0.1)
     # four of a half against four are the fewest
