@@ -1,7 +1,7 @@
 """The answer in words: which device, for how long and for what money."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from course_tools.estimate.answer import Answer
@@ -66,50 +66,29 @@ def choose(
         return Choice(None, "fits none")
     quick = [row for row in able if row.hours_interval[1] <= min(limit, FREE_S / 3600)]
     if quick and not own:
-        return Choice(_least(quick, _hours), "minutes")
+        return Choice(_least(quick, "hours"), "minutes")
     in_time = [row for row in able if row.hours_interval[1] <= limit]
     if not in_time:
         perhaps = [row for row in able if row.hours_interval[0] <= limit]
-        return (
-            Choice(_least(perhaps, _hours), "perhaps")
-            if perhaps
-            else Choice(_fastest(able), "late")
-        )
+        if not perhaps:
+            return Choice(_fastest(able), "late")
+        return Choice(_least(perhaps, "hours"), "perhaps")
     priced = [row for row in comparable(able) if row.hours_interval[0] <= limit]
     sure = [row for row in priced if row.hours_interval[1] <= limit]
-    best = _least(sure, _cost) if sure else _least(in_time, _hours)
-    perhaps = [row for row in priced if row not in sure and _cost(row) < _cost(best)]
-    cheaper = min(perhaps, key=_cost, default=None)
+    best = _least(sure, "cost") if sure else _least(in_time, "hours")
+    cheaper = min(priced, key=lambda row: row.cost or 0.0, default=None)
+    if cheaper in sure:
+        cheaper = None
     return Choice(best, "cheapest" if sure else "fastest", cheaper)
 
 
 def _fastest(rows: Sequence[Answer]) -> Answer:
-    return min(rows, key=_hours)
+    return min(rows, key=lambda row: row.hours)
 
 
-def _least(rows: Sequence[Answer], measure: Callable[[Answer], float]) -> Answer:
-    """Return the row of the least measure, or a checked one that takes about as much or no more
-    at the upper end of its interval.
-    """
-    best = min(rows, key=measure)
-    if best.checked:
-        return best
-    upper = measure(best) * best.evidence.upper
-    checked = [
-        row
-        for row in rows
-        if row.checked
-        and (measure(row) <= AS_MUCH * measure(best) or measure(row) * row.evidence.upper <= upper)
-    ]
-    return min(checked, key=measure, default=best)
-
-
-def _hours(row: Answer) -> float:
-    return row.hours
-
-
-def _cost(row: Answer) -> float:
-    return math.inf if row.cost is None else row.cost
+def _least(rows: Sequence[Answer], what: str) -> Answer:
+    """Return the row of the least hours or cost; an unchecked one has to be less by a quarter."""
+    return min(rows, key=lambda row: getattr(row, what) * (1.0 if row.checked else AS_MUCH))
 
 
 def _is_small(row: Answer) -> bool:

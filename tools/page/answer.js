@@ -64,21 +64,14 @@ function fastest(rows) {
   return [...rows].sort((one, other) => one.seconds[1] - other.seconds[1])[0];
 }
 
-/** @param {Row} row */
-const hours = (row) => row.seconds;
-
 /**
- * The row of the least measure, as `_least` of course_tools/estimate/advice.py finds it.
+ * The row of the least time or cost, as `_least` of course_tools/estimate/advice.py finds it.
  * @param {Row[]} rows
- * @param {(row: Row) => number[]} measure low, estimate and high
+ * @param {"seconds" | "cost"} what
  */
-function least(rows, measure) {
-  const middle = (/** @type {Row} */ one, /** @type {Row} */ other) => measure(one)[1] - measure(other)[1];
-  const best = [...rows].sort(middle)[0];
-  if (best.checked) return best;
-  const [, estimate, upper] = measure(best);
-  const alike = (/** @type {Row} */ row) => measure(row)[1] <= AS_MUCH * estimate || measure(row)[2] <= upper;
-  return rows.filter((row) => row.checked && alike(row)).sort(middle)[0] ?? best;
+function least(rows, what) {
+  const weighed = (/** @type {Row} */ row) => (row[what]?.[1] ?? 0) * (row.checked ? 1 : AS_MUCH);
+  return [...rows].sort((one, other) => weighed(one) - weighed(other))[0];
 }
 
 /**
@@ -131,17 +124,17 @@ function choose(rows, limit, free) {
   if (offer && !own.some((row) => better(row) || surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
   const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, FREE_S));
-  if (soon.length && !own.length) return found(least(soon, hours), "minutes");
+  if (soon.length && !own.length) return found(least(soon, "seconds"), "minutes");
   const inTime = able.filter((row) => row.seconds[2] <= limit);
   const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
   if (inTime.length === 0) {
-    return perhaps.length ? found(least(perhaps, hours), "perhaps") : found(fastest(able), "late");
+    return perhaps.length ? found(least(perhaps, "seconds"), "perhaps") : found(fastest(able), "late");
   }
   const priced = comparable(able).filter((row) => row.seconds[0] <= limit);
   const sure = priced.filter((row) => row.seconds[2] <= limit);
-  const row = sure.length ? least(sure, (each) => costOf(each) ?? []) : least(inTime, hours);
-  const less = priced.filter((each) => !sure.includes(each) && dollars(each) < dollars(row));
-  const cheaper = less.sort((one, other) => dollars(one) - dollars(other))[0] ?? null;
+  const row = sure.length ? least(sure, "cost") : least(inTime, "seconds");
+  const [cheapest] = [...priced].sort((one, other) => dollars(one) - dollars(other));
+  const cheaper = sure.includes(cheapest) ? null : cheapest ?? null;
   return { row, why: sure.length ? "cheapest" : "fastest", cheaper };
 }
 
