@@ -18,6 +18,7 @@ from course_tools.rehearsal.placement import (
     NO_FLOAT64,
     World,
     argument,
+    count_copy,
     current_world,
     fake_mode,
     is_fake,
@@ -103,6 +104,7 @@ def replacements(world: World) -> Iterator[Replacement]:
     yield from _values(world)
     yield from _makers()
     yield from _compared_first()
+    yield Replacement(torch.nn.functional, "one_hot", one_hot)
     yield Replacement(torch, "Generator", AnyGenerator)
     try:
         torch.device(0)
@@ -233,6 +235,7 @@ def _values(world: World) -> Iterator[Replacement]:
         name: getattr(Tensor, name) for name in ("numpy", "__array__", "tolist", "__dlpack__")
     }
     hand_out: Any = torch.utils.dlpack.to_dlpack
+    show: Any = Tensor.__repr__
 
     def numpy(tensor: Tensor, *, force: bool = False) -> Any:
         device = simulated_device(tensor)
@@ -269,7 +272,12 @@ def _values(world: World) -> Iterator[Replacement]:
         data_ptr(tensor)
         return hand_out(tensor)
 
-    for function in (numpy, tolist, data_ptr):
+    def __repr__(tensor: Tensor, *, tensor_contents: Any = None) -> str:
+        if simulated_device(tensor).type != "cpu" and not tensor.dim():
+            world.saw("wait: printing", current_spot())  # of more values, .tolist() is counted
+        return show(tensor, tensor_contents=tensor_contents)
+
+    for function in (numpy, tolist, data_ptr, __repr__):
         yield Replacement(Tensor, function.__name__, function)
     yield Replacement(Tensor, "__array__", array)
     yield Replacement(Tensor, "__dlpack__", dlpack)
@@ -363,6 +371,19 @@ def _compared_first() -> Iterator[Replacement]:
         yield Replacement(torch._VF, name, checked(getattr(torch._VF, name)))
 
 
+plain_one_hot: Any = torch.nn.functional.one_hot
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Stand for one_hot, which reads values to check them on a CPU alone."""
+    if fake_mode() or simulated_device(tensor).type == "cpu" or tensor.dtype != torch.int64:
+        return plain_one_hot(tensor, num_classes)
+    if num_classes == -1:
+        num_classes = int(tensor.max()) + 1
+    made = tensor.new_zeros((*tensor.shape, num_classes))
+    return made.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
 def _makers() -> Iterator[Replacement]:
     """Yield the functions that make tensors on the device they are asked for."""
     makers: Any = _device._device_constructors()
@@ -410,6 +431,8 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
         if fake_mode() or is_traced(args, kwargs):
             return function(*args, **kwargs)
         world = current_world()
+        if function.__name__ in COPIES and args:
+            _count_values_read(args[0])
         if positional and len(args) > 2:
             *args, kwargs["device"] = args  # type: ignore[assignment]
         copied = args[0] if args and isinstance(args[0], Tensor) else None
@@ -430,6 +453,8 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
             return _copied_to(device, function, args, kwargs)
         _refuse_what_cannot_fit(world, device, function.__name__, args, kwargs)
         out = _run(function, args, kwargs, device)
+        if function.__name__ in COPIES:
+            count_copy(out, device, False)
         if function.__name__ in COPIES[1:]:  # NumPy's memory is not the GPU's
             out = _run(torch.clone, (out,), {})
         return put(out, device)
@@ -451,6 +476,23 @@ def _copied_to(device: torch.device, function: Callable[..., Any], args: Any, kw
 
 
 COPIES = ("tensor", "as_tensor", "asarray")
+
+
+def _count_values_read(data: Any) -> None:
+    """Count the values of a GPU in lists that a tensor is made of: they are read one by one."""
+    for each in data if isinstance(data, (list, tuple)) else ():
+        if isinstance(each, (list, tuple)):
+            _count_values_read(each)
+        elif isinstance(each, Tensor) and simulated_device(each).type != "cpu":
+            for _ in range(each.numel()):
+                current_world().saw("wait: a value in a list is read", current_spot())
+
+
+def is_data(value: Any) -> bool:
+    """Tell whether a tensor is made of values, by `rows.new`, and not of sizes or a tensor."""
+    if isinstance(value, (Tensor, torch.Size)):
+        return False
+    return isinstance(value, (list, tuple)) or hasattr(value, "__array__")
 
 
 def _refuse_what_cannot_fit(
@@ -491,7 +533,13 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
         device = simulated_device(tensor) if asked is None else current_world().device(asked)
         if args and isinstance(args[0], Tensor) and simulated_device(args[0]) != device:
             args = (args[0].to(device), *args[1:])  # new_tensor copies a tensor
-        return put(_run(function, (tensor, *args), kwargs, device), device)
+        made = _run(function, (tensor, *args), kwargs, device)
+        name, data = function.__name__, args[0] if args else None
+        of_values = name == "new_tensor" and not isinstance(data, Tensor)
+        if device.type != "cpu" and (of_values or (name == "new" and is_data(data))):
+            _count_values_read(data)
+            count_copy(made, device, False)
+        return put(made, device)
 
     return make
 
