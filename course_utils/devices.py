@@ -96,7 +96,7 @@ def pick_device(name: str | torch.device | None = None) -> Device:
 
 
 def as_device(device: Device | torch.device | str | None) -> Device:
-    """Return the `Device` that is meant; every function that takes a device asks here.
+    """Return the `Device` that is meant, for who needs its name and memory too.
 
     Args:
         device: a `Device`, a `torch.device`, a name, or None for the best one here.

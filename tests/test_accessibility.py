@@ -141,11 +141,6 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_contrast_is_the_one_of_wcag():
-    assert contrast("black", "white") == pytest.approx(21)
-    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
-
-
 def test_text_in_outputs_is_as_dark_as_the_theme_makes_it_or_has_contrast():
     for place, text in shown_as_html():
         for _, attributes in Elements(text).found:

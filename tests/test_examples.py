@@ -9,10 +9,10 @@ import pytest
 
 import course_tools
 import course_utils
-from course_tools import compare, doctor, old_code, timeline
+from course_tools import compare, doctor, old_code, rehearsal, timeline
 
 PACKAGES = (course_utils, course_tools)
-FACES = (course_utils, compare, doctor, old_code, timeline)
+FACES = (course_utils, compare, doctor, old_code, rehearsal, timeline)
 STARTS_PROCESSES = "course_utils.launch.parent"
 # An example of these would examine the whole machine, start XLA in the tests' own process, or read
 # a trace that is not there.

@@ -186,7 +186,7 @@ def test_no_thread_keeps_a_process_alive_but_the_one_that_is_there_for_that():
 # what is so without being asked for, of all that has two states
 ON = {"Job.training", "count_work.training", "estimate_memory.training", "_dropout.training"}
 ON |= {"estimate_finetuning.checkpointing", "finetuning_step.checkpointing", "advice.takes_own"}
-ON |= {"LanguageModel.gated", "Kind.queues_copies", "LoopRecord.visible", "lines.sized"}
+ON |= {"LanguageModel.gated", "Kind.queues_copies", "LoopRecord.visible"}
 ON |= {"LoaderFacts.is_dataloader"}
 
 

@@ -44,13 +44,6 @@ ENDS = [
 ]
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("end", ENDS)
-def test_a_program_ends_as_in_a_python_of_its_own(end):
-    forked, fresh = both("-c", end)
-    assert vars(forked) == vars(fresh)
-
-
 def command(*words, **how) -> subprocess.Popen:
     """Start the `python` of a lesson."""
     kept = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
@@ -60,10 +53,11 @@ def command(*words, **how) -> subprocess.Popen:
 @needs_linux
 @pytest.mark.process
 @pytest.mark.parametrize("end", ENDS)
-def test_the_python_of_a_lesson_ends_as_python_does(end):
+def test_a_program_and_the_python_of_a_lesson_end_as_a_python_of_its_own(end):
+    forked, fresh = both("-c", end)
+    assert vars(forked) == vars(fresh)
     with command("-c", end) as ended:
         said = ended.communicate()
-    fresh = python("-c", end, fresh=True)
     assert (ended.returncode, *said) == (fresh.returncode, fresh.stdout, fresh.stderr)
 
 

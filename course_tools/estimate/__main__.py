@@ -264,6 +264,9 @@ def _add_finetuning(add: Callable[..., Any]) -> None:
     chunks = "pieces in which the loss is computed (1)"
     add("--chunks", type=_positive, metavar="N", help=chunks)
     add("--compiled", action="store_true", help="with torch.compile")
+    add("--padded", action="store_true", help="a padding mask rules out flash attention")
+    full = "all but products with 4-bit weights, as PEFT computes without autocast"
+    add("--in-32-bits", action="store_true", help=full)
     add.__self__.set_defaults(  # type: ignore[attr-defined]
         answer=partial(_language, estimate_finetuning)
     )

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.free import cut_into_sessions, first_free, offer_of, sessions_text
+from course_tools.estimate.prices import KINDS
 from course_tools.estimate.words import listed, span
 
 FREE_S = 600  # a job that takes so many seconds is not worth renting for
 MOST_GROUPS = 2  # that the answer names of those too close to call
+AS_MUCH = 1.25  # times the cost or time of an unchecked device are about as much
 # A CPU has probably done a job in a minute if it has no more operations than that, and a card does
 # not take longer than two, even at the slow end, nor is it limited by its memory. The CPUs that
 # pytorch-image-models publishes (i7-12700H and i9-10940X, one image at a time in fp32) reach 110
@@ -41,7 +43,8 @@ def choose(
     """Choose a device: one's own if it needs minutes, then what is free, then what costs least.
 
     What is rented meets the deadline even at the slow end of its interval. Without a price that
-    can be compared it is the fastest one.
+    can be compared it is the fastest one. An unchecked device is passed over for a checked one
+    that takes about as much.
 
     Args:
         rows: the devices.
@@ -63,21 +66,29 @@ def choose(
         return Choice(None, "fits none")
     quick = [row for row in able if row.hours_interval[1] <= min(limit, FREE_S / 3600)]
     if quick and not own:
-        return Choice(_fastest(quick), "minutes")
+        return Choice(_least(quick, "hours"), "minutes")
     in_time = [row for row in able if row.hours_interval[1] <= limit]
     if not in_time:
         perhaps = [row for row in able if row.hours_interval[0] <= limit]
-        return Choice(_fastest(perhaps or able), "perhaps" if perhaps else "late")
-    priced = [row for row in in_one_currency(able) if row.hours_interval[0] <= limit]
-    priced.sort(key=lambda row: row.cost or 0.0)
+        if not perhaps:
+            return Choice(_fastest(able), "late")
+        return Choice(_least(perhaps, "hours"), "perhaps")
+    priced = [row for row in comparable(able) if row.hours_interval[0] <= limit]
     sure = [row for row in priced if row.hours_interval[1] <= limit]
-    best = sure[0] if sure else _fastest(in_time)
-    cheaper = priced[0] if priced and priced[0] != best else None
+    best = _least(sure, "cost") if sure else _least(in_time, "hours")
+    cheaper = min(priced, key=lambda row: row.cost or 0.0, default=None)
+    if cheaper in sure:
+        cheaper = None
     return Choice(best, "cheapest" if sure else "fastest", cheaper)
 
 
 def _fastest(rows: Sequence[Answer]) -> Answer:
     return min(rows, key=lambda row: row.hours)
+
+
+def _least(rows: Sequence[Answer], what: str) -> Answer:
+    """Return the row of the least hours or cost; an unchecked one has to be less by a quarter."""
+    return min(rows, key=lambda row: getattr(row, what) * (1.0 if row.checked else AS_MUCH))
 
 
 def _is_small(row: Answer) -> bool:
@@ -86,15 +97,22 @@ def _is_small(row: Answer) -> bool:
     return known and row.limit != "memory" and row.hours_interval[1] * 3600 <= SMALL_S
 
 
-def in_one_currency(rows: Sequence[Answer]) -> list[Answer]:
-    """Return the rows whose prices can be compared: those in the user's own currency.
+def comparable(rows: Sequence[Answer]) -> list[Answer]:
+    """Return the rows whose prices can be compared: those in the user's own currency, and of the
+    first kind of offer that any of them has, or of the user's own price.
 
     The examples are in dollars, so any other currency is the user's. What is free is so in all.
     """
-    priced = [row for row in rows if row.price is not None]
-    others = [row.currency for row in priced if row.currency not in (None, "$")]
+    prices = [row.price for row in rows if row.price is not None]
+    others = [price.currency for price in prices if price.currency != "$"]
     currency = others[0] if others else "$"
-    return [row for row in priced if row.currency == currency or row.cost == 0]
+    kinds = [kind for kind in KINDS if any(price.kind == kind for price in prices)]
+    like = ("", *kinds[:1])
+    return [
+        row
+        for row in rows
+        if row.price and (row.cost == 0 or (row.currency == currency and row.price.kind in like))
+    ]
 
 
 def advice(
@@ -142,9 +160,10 @@ def advice(
         )
     sentence = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
     if cheaper:
-        less = "is free" if cheaper.cost == 0 else f"costs less ({cheaper.cost_text()})"
+        cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
+        less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
         return f"{sentence} {_start(_the(cheaper))} {less} but may miss {limit}."
-    faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
+    faster = [each for each in comparable(rows) if _surely_faster(each, row)]
     if row.machine or row.hours * 3600 <= FREE_S or not faster:
         return sentence
     least = min(faster, key=lambda each: each.cost or 0.0)
@@ -155,8 +174,8 @@ def _take_what_is_free(row: Answer, rows: Sequence[Answer]) -> str:
     """Return the advice to take a free offer, and what renting would save if that is hours."""
     cut = cut_into_sessions(row.hours_interval[1], 1, offer_of(row)["session_hours"])
     takes = f"a {row.name} takes" if row.count == 1 else f"{row.name} take"
-    sentence = f"Free: {takes} {span(row.hours_interval)}, in {sessions_text(cut)}."
-    faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
+    sentence = f"Free: {takes} {_span(row)}, in {sessions_text(cut)}."
+    faster = [each for each in comparable(rows) if _surely_faster(each, row)]
     if row.hours_interval[1] < 1 or not faster:
         return sentence
     least = min(faster, key=lambda each: each.cost or 0.0)
@@ -178,8 +197,22 @@ def _start(text: str) -> str:
 
 
 def _amounts(row: Answer) -> str:
-    unpriced = "; no price is known here"
-    return span(row.hours_interval) + (unpriced if row.price is None else f", {row.cost_text()}")
+    """Return time, cost and who asks it, and whether the interval is only assumed."""
+    if row.price is None:
+        return f"{_span(row)}; no price is known here{_doubt(row)}"
+    offer = f" ({row.price.offer})" if row.machine and row.cost else ""
+    return f"{_span(row)}, {row.cost_text(bare=True)}{offer}{_doubt(row)}"
+
+
+def _span(row: Answer) -> str:
+    """Return the time, with the speed of answers."""
+    if row.parts or not row.tokens_per_s:
+        return span(row.hours_interval)
+    return f"{span(row.hours_interval)}, {row.rate_text()}"
+
+
+def _doubt(row: Answer) -> str:
+    return "" if row.checked else ", unchecked"
 
 
 def too_close_to_call(rows: Sequence[Answer]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from course_tools.estimate.machine import HERE, Machine
 from course_tools.estimate.memory.memory_model import capacity_bytes
-from course_tools.estimate.prices import Price
+from course_tools.estimate.prices import KINDS, Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import StepTime
 from course_tools.estimate.words import CENT, amount_text, amounts, number, span, with_currency
@@ -156,19 +156,27 @@ class Answer:
         """Return the row of the short table as text."""
         return self.name, span(self.hours_interval), self.cost_text(), self._fits(), self._why()
 
-    def cost_text(self) -> str:
-        """Return what the job costs, as an interval with its currency."""
+    def cost_text(self, *, bare: bool = False) -> str:
+        """Return what the job costs; unless `bare`, with a kind of offer that is not on demand."""
         if self.price is None or self.cost_interval is None:
             return "no price"
         if self.price.per_hour == 0:
             return "free"
-        return amounts(self.cost_interval, self.price.currency)
+        text = amounts(self.cost_interval, self.price.currency)
+        usual = self.price.kind in ("", KINDS[0])
+        return text if usual or bare else f"{text}, {self.price.kind}"
+
+    def rate_text(self) -> str:
+        """Return the tokens per second, as an interval."""
+        low, high = self.tokens_per_s or (0.0, 0.0)
+        return f"{number(low)} to {number(high)} tokens/s"
 
     def _fits(self) -> str:
         if self.fits is False:
             needed, capacity = self.needed_bytes or 0.0, self.capacity_bytes or 0.0
-            spare = " and some to spare" if needed <= capacity else ""
-            return f"no, it needs {format_bytes(needed)}{spare}"
+            if needed <= capacity:  # the estimate may be off by more than the rest
+                return f"no: about {format_bytes(needed)}, too near its {format_bytes(capacity)}"
+            return f"no: needs {format_bytes(needed)}, has {format_bytes(capacity)}"
         if self.needed_bytes is None and self.machine:
             return "not known"
         needed, capacity = self.needed_bytes or 0.0, self.capacity_bytes or math.inf
@@ -177,8 +185,7 @@ class Answer:
     def _why(self) -> str:
         why = WHY.get(self.limit, "measured")
         if self.tokens_per_s:
-            low, high = self.tokens_per_s
-            why = f"{number(low)} to {number(high)} tokens/s"
+            why = self.rate_text()
         if self.machine and not self.checked:
             why += ", unchecked"
         if self.doubts:

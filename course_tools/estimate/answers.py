@@ -8,14 +8,14 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from course_tools.estimate.advice import advice, in_one_currency, too_close_to_call
+from course_tools.estimate.advice import advice, comparable, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.checks import check_deadline, check_positive
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.demand import Demand
 from course_tools.estimate.free import free_sessions
 from course_tools.estimate.machine import HERE, Machine
-from course_tools.estimate.prices import Price, billing, free_offers, prices_by_device
+from course_tools.estimate.prices import KINDS, Price, billing, free_offers, prices_by_device
 from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
 from course_tools.estimate.words import amount_text, listed, sentence
 from course_utils.tables import html_card, text_table, wrapped
@@ -91,12 +91,12 @@ class Answers:
     def cheapest(self, deadline_hours: float | None = None) -> Answer | None:
         """Return the machine that costs least of those with a price and memory enough, or None.
 
-        Prices in another currency than the user's are left out.
+        Prices that cannot be compared with the others are left out.
 
         Args:
             deadline_hours: leave out machines whose interval reaches beyond it.
         """
-        able = [row for row in in_one_currency(self.rows) if row.fits is not False]
+        able = comparable([row for row in self.rows if row.fits is not False])
         if deadline_hours is not None:
             able = [row for row in able if row.hours_interval[1] <= deadline_hours]
         return min(able, key=lambda row: row.cost or 0.0, default=None)
@@ -127,14 +127,25 @@ class Answers:
         """Return what has to be known beside the table, one sentence each."""
         estimated = [row for row in self.rows if row.machine]
         known = {row.name: row.evidence for row in estimated}
-        lines = [in_one_sentence(known)] if known else []
-        lines += too_close_to_call(self.rows)
-        lines += self.demand.notes(self.rows)
-        unpriced = [row.name for row in estimated if row.price is None]
-        if unpriced and len(unpriced) < len(estimated):
-            lines.append(f"Not compared by cost, for want of a price: {', '.join(unpriced)}.")
-        if any(row.cost for row in estimated):
-            lines.append("Starting, uploading and idling are billed too.")
+        job, *others = self.demand.notes(self.rows)
+        lines = [job, in_one_sentence(known)] if known else [job]
+        lines += [*too_close_to_call(self.rows), *others]
+        for machine in (row.machine for row in estimated if row.machine):
+            if machine.others:
+                lines.append(f"Taken: {machine.chip.name}. There is also {listed(machine.others)}.")
+        like = comparable(self.rows)
+        unlike = [f"{row.name} ({_offer(row)})" for row in estimated if row not in like]
+        if unlike and len(unlike) < len(estimated):
+            lines.append(f"Not compared by cost: {', '.join(unlike)}.")
+        hourly = [
+            f"{row.device} {amount_text(row.price.per_hour, row.price.currency)} ({_offer(row)})"
+            for row in estimated
+            if row.price and row.cost
+        ]
+        if hourly:
+            start = "Prices per hour, on demand in a data centre unless it says otherwise"
+            billed = "Starting, uploading and idling are billed too."
+            lines.append(f"{start}: {', '.join(dict.fromkeys(hourly))}. {billed}")
         return lines
 
     def details(self) -> str:
@@ -313,6 +324,11 @@ def _reasons(rows: Sequence[Answer]) -> list[str]:
         else f"{', '.join(names[reason])}: {reason}."
         for reason in names
     ]
+
+
+def _offer(row: Answer) -> str:
+    """Return who asks the price of a row, and of which kind of offer where it is not on demand."""
+    return "no price" if row.price is None else row.price.offer.removesuffix(f", {KINDS[0]}")
 
 
 def _for_json(row: Answer) -> dict[str, Any]:

@@ -13,9 +13,14 @@ from course_tools.estimate.checks import is_amount, nearest
 CHIPS_FILE = Path(__file__).parent / "chips.json"
 
 
-DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
+# where no chip is named
+DEVICES = ("T4", "L4", "A100 80GB", "H100 SXM", "RTX 4090", "RTX 5090")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
+PROCESSORS = r"(intel |amd )?((core )?i[3579]-?\d|core ultra|ryzen|xeon|epyc|threadripper)"
+# and the machines of AWS and Azure that hold them
+KEPLER = r"((nvidia )?tesla )?k(80|40|20|520)m?|p2\.\d*xlarge|(standard_)?nc(6|12|24)r?"
+FORM = r"( (?:PCIe|SXM\d?|NVL|\d+ ?GB))"  # in which one chip is sold, behind its name
 # what stands around the name of a chip
 AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
 
@@ -160,6 +165,18 @@ def find_chip(name: str | Chip) -> Chip:
     return _find(name, all_chips, "chip", how)
 
 
+def other_forms(name: str) -> tuple[str, ...]:
+    """Return what a name may mean beside the chip that it finds: the A100s of another memory or
+    plug, if it is "A100".
+    """
+    if re.search(FORM, name, re.IGNORECASE):
+        return ()
+    found = find_chip(name).name
+    alike = re.compile(re.escape(re.sub(f"{FORM}+$", "", found)) + f"{FORM}*")
+    names = [chip.name for chip in all_chips() if chip.name != found]
+    return tuple(name for name in names if alike.fullmatch(name))
+
+
 def find_link(name: str) -> Link:
     """Return the link with this name, as `find_chip` does for chips."""
     return _find(name, all_links, "link", "`chips.all_links()` lists all")
@@ -209,11 +226,19 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
     bare = known.get(_plain(with_memory[1])) if with_memory else None
     if bare and with_memory and getattr(bare, "memory_gb", None) == int(with_memory[2]):
         return bare
-    if plain in KINDS:
+    if plain in KINDS or re.match(PROCESSORS, name.casefold()):
         raise ValueError(
-            f"{name!r} is a kind of device. Name a {what}, such as 'T4', 'Apple M2' or 'TPU v5e'; "
-            f"a CPU is not estimated, but a step that you measured on it is a row (this_machine=)."
+            f"{name!r} is a kind of device, or a CPU. Name a {what}, such as 'T4', 'Apple M2' or "
+            f"'TPU v5e'; a CPU is not estimated, but a step that you measured on it is a row "
+            f"(this_machine=)."
         )
+    if re.fullmatch(KEPLER, name.casefold()):
+        raise ValueError(
+            f"{name!r} is too old: CUDA 12, as PyTorch needs it, has no kernels for it."
+        )
+    for pattern, cards in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["instances"]:
+        if match := re.fullmatch(f"(?:standard_)?{pattern}", name.casefold().strip()):
+            raise ValueError(f"{name!r} is a rented machine: ask for its '{match.expand(cards)}'.")
     near = nearest(_plain(name), {label: item.name for label, item in known.items()})
     raise ValueError(f"unknown {what} {name!r}{near}. {how_to_list}.")
 

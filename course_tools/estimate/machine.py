@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from course_tools.estimate.checks import check_positive
-from course_tools.estimate.chips import Chip, Link, find_chip, find_link
+from course_tools.estimate.chips import Chip, Link, find_chip, find_link, other_forms
 
 HERE = "this machine"
 # "2 x T4", "2xT4", "8*A100"; and behind the name, "T4 x2"
@@ -21,11 +21,13 @@ class Machine:
         chip: the chip.
         count: how many work together, each with its own batch.
         link: what connects them, or None where a chip has no link and none was named.
+        others: the names of chips that its name may mean too.
     """
 
     chip: Chip
     count: int
     link: Link | None
+    others: tuple[str, ...] = field(compare=False)
 
     def __init__(self, chip: str | Chip, count: int = 1, link: str | None = None):
         """Find a machine by the names of its parts.
@@ -43,6 +45,8 @@ class Machine:
         object.__setattr__(self, "chip", found)
         object.__setattr__(self, "count", check_positive("count", count))
         object.__setattr__(self, "link", find_link(name) if name else None)
+        others = other_forms(chip) if isinstance(chip, str) else ()
+        object.__setattr__(self, "others", others)
 
     @property
     def name(self) -> str:

@@ -115,8 +115,8 @@ def _demand(
     """Return what a step of the model asks; the model runs but once, for time and for memory."""
     work: Work
     memory: Memory | CountedMemory
+    images = tensors(inputs)
     if isinstance(model, str):
-        images = tensors(inputs)
         if len(images) != 1:
             raise ValueError(
                 f"{model} was counted with one tensor of images, but the inputs have {len(images)}."
@@ -125,7 +125,10 @@ def _demand(
     else:
         work, memory = _followed(model, inputs, job)
     unasked = [f"the {name}, which has no {job.precision}, takes no part" for name in left_out]
-    return NetworkDemand(replace(work, assumed=(*work.assumed, *unasked)), memory, job)
+    name = model if isinstance(model, str) else type(unwrapped(model)).__name__
+    shapes = " and ".join(str(tuple(each.shape)) for each in images[:2])
+    about = f"{name} with inputs of shape {shapes}"
+    return NetworkDemand(replace(work, assumed=(*work.assumed, *unasked)), memory, job, about)
 
 
 def _followed(model: nn.Module, inputs: Any, job: Job) -> tuple[Work, Memory]:
@@ -162,11 +165,13 @@ class NetworkDemand:
         work: of one device.
         memory: of one device; of a counted network, how much.
         job: what was asked.
+        about: the network and its inputs, in words.
     """
 
     work: Work
     memory: Memory | CountedMemory
     job: Job
+    about: str
     together = True
 
     @property
@@ -227,7 +232,7 @@ class NetworkDemand:
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""
-        work, lines = self.work, []
+        work, lines = self.work, [self._asked(rows[0])]
         if self.batch == 1 and self.job.batch is None:
             lines.append("A step has one sample, as the example has: batch= makes it faster.")
         if work.training and not work.loss_counted:
@@ -249,6 +254,15 @@ class NetworkDemand:
                 f"not counted, but the upper end allows a factor of {beside['factor']} for them."
             )
         return [*lines, "Reading data is not included."]
+
+    def _asked(self, row: Answer) -> str:
+        """Return the job in a sentence, with the names of what may be asked otherwise."""
+        job = f"samples={row.samples:.0f}, epochs={row.epochs}, batch={self.batch}"
+        job += f", precision={self.job.precision!r}"
+        if self.training:
+            job += f", optimizer={self.memory.optimizer!r}"
+        kind = "training" if self.training else "inference"
+        return f"The job: {kind} of {self.about}, {job}."
 
     def _taken_for(self) -> str:
         """Return in a sentence what the step was taken for where PyTorch leaves a choice."""

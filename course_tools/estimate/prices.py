@@ -13,6 +13,8 @@ from course_tools.estimate.chips import Chip, find_chip
 
 DEAREST = 1e9  # of an hour, in any currency
 PRICES_FILE = Path(__file__).parent / "prices.json"
+# of offers, the one that a job is compared by first; the first is in a data centre
+KINDS = ("on demand", "eight at once", "may be interrupted", "in homes")
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,19 @@ class Price:
         source: "your price", or the provider, the date and the address of a list price.
         currency: such as "$".
         provider: who asks that price, or "" where it is yours.
+        kind: of offer, one of `KINDS`, or "" where it is yours.
     """
 
     per_hour: float
     source: str
     currency: str = "$"
     provider: str = ""
+    kind: str = ""
+
+    @property
+    def offer(self) -> str:
+        """Who asks the price for what: "RunPod, on demand", or "your price"."""
+        return f"{self.provider}, {self.kind}" if self.provider else "your price"
 
 
 @cache
@@ -49,10 +58,11 @@ def providers() -> list[str]:
 
 
 def list_prices(provider: str | None = None) -> dict[str, Price]:
-    """Return a list price in US dollars for each device that has one.
+    """Return a list price in US dollars for each device that has one: that of the first of `KINDS`
+    in which the device is offered, and of those the lowest.
 
     Args:
-        provider: whose prices, or None for those of the first provider that has a device.
+        provider: whose prices, or None for those of all.
 
     Raises:
         ValueError: the provider is not known.
@@ -61,10 +71,16 @@ def list_prices(provider: str | None = None) -> dict[str, Price]:
         known = ", ".join(providers())
         raise ValueError(f"no prices of {provider!r} are known, only of {known}.")
     found: dict[str, Price] = {}
-    for row in price_file()["prices"]:
+    best_first = lambda row: (KINDS.index(row["kind"]), row["usd_per_hour"])  # noqa: E731
+    for row in sorted(price_file()["prices"], key=best_first):
         if provider in (None, row["provider"]):
-            source = f"{row['provider']}, {row['what']}, {row['date']}, {row['source']}"
-            price = Price(row["usd_per_hour"], source, provider=row["provider"])
+            said = [
+                row[name]
+                for name in ("provider", "kind", "what", "date", "source")
+                if row.get(name)
+            ]
+            source = ", ".join(said)
+            price = Price(row["usd_per_hour"], source, "$", row["provider"], row["kind"])
             found.setdefault(row["device"], price)
     return found
 

@@ -16,21 +16,12 @@ Values are computed on the CPU. On which device each tensor would be is kept wit
 each operation is checked by the rules of the device, and an error is PyTorch's own, with a note on
 which tensor was left behind and the line that made it. No time in a rehearsal is a GPU's.
 
-    rehearsal.report              a Report: frozen, with a readable repr, to_dict() and HTML
-        .operations, .on_gpu      how many operations ran, and how many of them on the GPU
-        .steps                    calls of an optimizer's step
-        .copies                   an Occurrence each: what, count, size_bytes, line of the program
-        .waits, .on_cpu           the same for waits of the host, and work left on the CPU
-        .peak_bytes, .peak_by     tensors' memory at its peak, per GPU and by the line that made it
-        .remarks                  what will fail or surprise on a real GPU, in sentences
-        .not_looked_at            what this rehearsal cannot tell
-
 The modules, each of which uses only those below it:
 
     __main__, pytest_fixture   begin a rehearsal for a script, and for a test
     rehearse      the block: what there is, the names to replace, the watch; puts everything back
-    tensors, gradients, storages, gpu_modules, data_parallel, processes, distributed, untraced,
-    autocast      the names that are replaced, and what stands there meanwhile
+    tensors, makers, gradients, storages, gpu_modules, data_parallel, processes, distributed,
+    untraced, autocast            the names that are replaced, and what stands there meanwhile
     operations    the watch: sees each operation, checks it, runs it on the CPU, marks its results
     rules         which operation accepts what on which device, as tables, and PyTorch's words
     report        what was seen, in words; compiled_code: what nobody looked into

@@ -4,12 +4,17 @@ import argparse
 import os
 import runpy
 import sys
+import tempfile
 import traceback
 from types import TracebackType
 
 from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
+from course_tools.rehearsal.processes import NOTES, note
 from course_tools.rehearsal.rehearse import LastStep, rehearse
+
+#: the status of a script that ended well and never used the GPU: no check may pass by it
+UNTOUCHED = 3
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
@@ -17,7 +22,9 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m course_tools.rehearsal",
         description="Run a script on simulated GPUs: real errors, values of the CPU, no times.",
-        epilog="example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
+        epilog="It ends with the script's status; with 2 if it cannot begin; with "
+        f"{UNTOUCHED} if the script ended well and nothing ran on the GPU. "
+        "Example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
     )
     kinds = "kind of device to simulate (default %(default)s)"
     parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda", help=kinds)
@@ -60,8 +67,17 @@ def split_module(arguments: list[str]) -> tuple[list[str], str, list[str]]:
 
 
 def main() -> int:
-    """Rehearse a script, print what was seen to stderr, and return its status."""
+    """Rehearse a script; return its status, or one of our own if nothing used the GPU."""
     asked = options(sys.argv[1:])
+    if notes := os.environ.get(NOTES):  # another rehearsal has started this one, and judges
+        return rehearse_script(asked, notes)
+    with tempfile.TemporaryDirectory() as notes:
+        status = rehearse_script(asked, notes)
+        return status if status or os.listdir(notes) else UNTOUCHED
+
+
+def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
+    """Rehearse a script, print what was seen to stderr, and return its status."""
     sys.argv = [asked.module or asked.script, *asked.arguments]
     rank = os.environ.get("RANK")
     who = f"rehearsal, rank {rank}: " if rank else "rehearsal: "
@@ -80,7 +96,28 @@ def main() -> int:
         return 2
     print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
     script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
-    rehearsal.note_command(script, asked.steps)
+    rehearsal.note_command(script, asked.steps, notes)
+    try:
+        status = run_to_its_end(asked)
+    except LastStep:
+        print(f"{who}ended after {asked.steps} steps, as asked", file=sys.stderr)
+    finally:
+        block.__exit__(None, None, None)
+    report = rehearsal.report
+    if report.touched:
+        note(notes)
+    if report.touched or not os.listdir(notes):
+        print(f"{who}{report!r}", file=sys.stderr)
+    else:
+        print(f"{who}only processes that this one started used the GPU", file=sys.stderr)
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+        return 1
+    return status or 0
+
+
+def run_to_its_end(asked: argparse.Namespace) -> int | str | None:
+    """Run the script as Python would, and return what it would end with; an error is shown."""
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
@@ -88,21 +125,15 @@ def main() -> int:
             sys.path[0] = os.path.dirname(os.path.abspath(asked.script))
             runpy.run_path(asked.script, run_name="__main__")
     except LastStep:
-        print(f"{who}ended after {asked.steps} steps, as asked", file=sys.stderr)
-    except SystemExit as error:
-        status = error.code
+        raise
+    except SystemExit as end:
+        return end.code
     except BaseException as error:
         explain(error)
         trimmed = without_tool(error.__traceback__)
         traceback.print_exception(type(error), error, trimmed)
-        status = 130 if isinstance(error, KeyboardInterrupt) else 1
-    finally:
-        block.__exit__(None, None, None)
-    print(f"{who}{rehearsal.report!r}", file=sys.stderr)
-    if isinstance(status, str):
-        print(status, file=sys.stderr)
-        return 1
-    return status or 0
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
 
 
 def without_tool(trace: TracebackType | None) -> TracebackType | None:

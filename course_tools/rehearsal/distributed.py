@@ -16,27 +16,36 @@ BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
 
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what lets processes exchange with gloo what NCCL would exchange between GPUs."""
-    if not dist.is_available():
-        return
-    start, add = c10d.init_process_group, c10d.new_group
-    ask, wait, choose = c10d.get_backend, c10d.barrier, c10d._get_object_coll_device
-    asked_for: dict[str, str] = {}
+    if dist.is_available():
+        yield from _groups(world)
+        yield from _exchanges(world)
 
-    def without_gpus(backend: Any) -> tuple[Any, str]:
-        """Return the backend that runs here, and the one that was asked for if it needs GPUs."""
-        text = str(backend or "").lower()
-        if BETWEEN_GPUS.get(text) == world.kind:
-            return "gloo", text
-        if any(each in text for each in BETWEEN_GPUS):
-            return "gloo", ""  # one for each kind of device
-        return backend, ""
+
+def without_gpus(world: World, backend: Any) -> tuple[Any, str]:
+    """Return the backend that runs here, and the one that was asked for if it needs GPUs."""
+    text = str(backend or "").lower()
+    if BETWEEN_GPUS.get(text) == world.kind:
+        return "gloo", text
+    if any(each in text for each in BETWEEN_GPUS):
+        return "gloo", ""  # one for each kind of device
+    return backend, ""
+
+
+def _groups(world: World) -> Iterator[Replacement]:
+    """Yield what makes groups of processes, and tells what they exchange with."""
+    start, add = c10d.init_process_group, c10d.new_group
+    ask, choose = c10d.get_backend, c10d._get_object_coll_device
+    asked_for: dict[str, str] = {}  #: the backend of each group by its name, "" for the default
+
+    def group_name(group: Any) -> str:
+        return (group or c10d._get_default_group()).group_name
 
     @functools.wraps(start)
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
         device = kwargs.pop("device_id", None)
         if device is not None:
             world.device(device)
-        here, asked = without_gpus(backend)
+        here, asked = without_gpus(world, backend)
         if here != backend:
             kwargs.pop("pg_options", None)
         start(here, *args, **kwargs)
@@ -48,7 +57,7 @@ def replacements(world: World) -> Iterator[Replacement]:
         ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
         kwargs.pop("device_id", None)
-        here, asked = without_gpus(backend)
+        here, asked = without_gpus(world, backend)
         if here != backend:
             kwargs.pop("pg_options", None)
         group = add(ranks, timeout, here, *args, **kwargs)
@@ -56,23 +65,26 @@ def replacements(world: World) -> Iterator[Replacement]:
             asked_for[group_name(group)] = asked if backend else asked_for.get("", "")
         return group
 
-    def group_name(group: Any) -> str:
-        return (group or c10d._get_default_group()).group_name
-
     @functools.wraps(ask)
     def get_backend(group: Any = None) -> Any:
         found = ask(group)
         return c10d.Backend(asked_for.get(group_name(group), "") or found)
 
-    @functools.wraps(wait)
-    def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
-        return wait(group, async_op)
-
     @functools.wraps(choose)
     def _get_object_coll_device(group: Any = None) -> str:
         return world.kind if asked_for.get(group_name(group)) else choose(group)
 
-    reduce = c10d.all_reduce
+    made = (init_process_group, new_group, get_backend, _get_object_coll_device)
+    yield from everywhere(c10d, {each.__name__: each for each in made}, "torch.distributed")
+
+
+def _exchanges(world: World) -> Iterator[Replacement]:
+    """Yield the exchanges that take other arguments or numbers with NCCL than with gloo."""
+    wait, reduce = c10d.barrier, c10d.all_reduce
+
+    @functools.wraps(wait)
+    def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
+        return wait(group, async_op)
 
     @functools.wraps(reduce)
     def all_reduce(tensor: Any, op: Any = dist.ReduceOp.SUM, *args: Any, **kwargs: Any) -> Any:
@@ -85,13 +97,9 @@ def replacements(world: World) -> Iterator[Replacement]:
         tensor.div_(dist.get_world_size(group), rounding_mode="trunc")
         return done
 
-    named = {
-        "init_process_group": init_process_group,
-        "new_group": new_group,
-        "get_backend": get_backend,
+    made = {
         "barrier": barrier,
         "all_reduce": all_reduce,
         "is_nccl_available": lambda: world.kind == "cuda",
-        "_get_object_coll_device": _get_object_coll_device,
     }
-    yield from everywhere(c10d, named, "torch.distributed")
+    yield from everywhere(c10d, made, "torch.distributed")

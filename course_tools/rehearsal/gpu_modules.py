@@ -176,6 +176,11 @@ def index_of(world: World, device: Any = None) -> int:
 
 def common_table(world: World) -> dict[str, Any]:
     """Return the functions that every kind of GPU has."""
+    return current_table(world) | description_table(world) | stream_table(world)
+
+
+def current_table(world: World) -> dict[str, Any]:
+    """Return the functions that say and choose which GPU is the current one."""
 
     class device(contextlib.AbstractContextManager[None]):
         """The current GPU inside a block, as torch.cuda.device."""
@@ -212,8 +217,18 @@ def common_table(world: World) -> dict[str, Any]:
         world.thread.current = before if index < 0 else index
         return before
 
-    def synchronize(device: Any = None) -> None:
-        world.saw(f"wait: torch.{world.kind}.synchronize", current_spot())
+    return {
+        "current_device": lambda: world.thread.current,
+        "set_device": set_device,
+        "_exchange_device": exchange,
+        "_maybe_exchange_device": exchange,
+        "device": device,
+        "device_of": device_of,
+    }
+
+
+def description_table(world: World) -> dict[str, Any]:
+    """Return the functions that say which GPUs there are, what they can do, and if one was used."""
 
     def get_device_properties(device: Any = None) -> Any:
         return properties(world, index_of(world, device))
@@ -221,13 +236,6 @@ def common_table(world: World) -> dict[str, Any]:
     return {
         "is_available": lambda: True,
         "device_count": lambda: len(world.cards),
-        "current_device": lambda: world.thread.current,
-        "set_device": set_device,
-        "_exchange_device": exchange,
-        "_maybe_exchange_device": exchange,
-        "device": device,
-        "device_of": device_of,
-        "synchronize": synchronize,
         "get_device_name": lambda device=None: NAMES[world.kind],
         "get_device_properties": get_device_properties,
         "is_bf16_supported": lambda including_emulation=True: (
@@ -236,6 +244,17 @@ def common_table(world: World) -> dict[str, Any]:
         "_lazy_init": world.touch,
         "init": world.touch,
         "is_initialized": lambda: world.started,
+    }
+
+
+def stream_table(world: World) -> dict[str, Any]:
+    """Return the functions of streams and events, and the wait for all of them."""
+
+    def synchronize(device: Any = None) -> None:
+        world.saw(f"wait: torch.{world.kind}.synchronize", current_spot())
+
+    return {
+        "synchronize": synchronize,
         "Stream": Stream,
         "Event": Event,
         "stream": lambda stream: contextlib.nullcontext(),

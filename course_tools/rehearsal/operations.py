@@ -92,7 +92,7 @@ class Watch(TorchDispatchMode):
         )
         device = self.checked_device(operation)
         makes_on = device if operation.tensors else asked or world.thread.asked or CPU
-        if problem := rules.check_generator(kwargs.get("generator"), makes_on):
+        if problem := rules.generator_problem(kwargs.get("generator"), makes_on):
             raise RuntimeError(problem)
         self.count(operation, device)
         out = run(func, operation.rule.slow, args, kwargs)
@@ -145,7 +145,7 @@ class Watch(TorchDispatchMode):
             self.count_copies(operation)
             return first
         if rule.lengths is not None:
-            problem = rules.check_lengths(args[rule.lengths])
+            problem = rules.lengths_problem(args[rule.lengths])
             if problem:
                 fail(problem, [argument("lengths", args[rule.lengths])])
             return first
@@ -161,10 +161,10 @@ class Watch(TorchDispatchMode):
         """Return the device of an operation by index, whose indices may be on the CPU too."""
         rows, indices = operation.tensors[0], operation.args[position]
         device = simulated_device(rows)
-        problem = rules.check_indices(indices, device)
+        problem = rules.indices_problem(indices, device)
         if problem:
             self.adopt(indices, device, operation.call)
-            problem = rules.check_indices(indices, device)
+            problem = rules.indices_problem(indices, device)
         if problem:
             fail(problem, [argument("self", rows)])
         values = given_tensors(operation.args[position + 1 :], operation.kwargs)
@@ -314,10 +314,12 @@ def note_unasked(operation: Operation, made: Mark) -> None:
 
 
 def writes_on(operation: Operation, device: torch.device) -> bool:
-    """Tell whether what an operation on a GPU writes to is there: a scalar may only be read."""
+    """Tell whether what an operation on a GPU writes to is there: a scalar may only be read. Some
+    arguments may not even be that.
+    """
     if device.type == "cpu":
         return True
-    for index, name in operation.rule.changes:
+    for index, name in (*operation.rule.changes, *operation.rule.together):
         is_given = index < len(operation.args)
         target = operation.args[index] if is_given else operation.kwargs.get(name)
         if isinstance(target, Tensor) and simulated_device(target) != device:

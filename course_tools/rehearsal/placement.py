@@ -3,7 +3,6 @@
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -39,6 +38,7 @@ class World:
         self.before: list[Any] = []  #: the names that are replaced, with PyTorch's own values
         self.script: tuple[str, ...] = ()  # what follows python, if a command runs one
         self.last_step: int | None = None
+        self.notes = ""  # the folder in which processes of a command note that they used a GPU
         self.events: Counter[tuple[str, Spot]] = Counter()
         self.sizes: Counter[tuple[str, Spot]] = Counter()
         self.remarks: dict[str, None] = {}
@@ -200,19 +200,20 @@ FAKE = torch._C._TorchDispatchModeKey.FAKE  # type: ignore[attr-defined]
 real_device = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
 
 
-def storages(tensor: Tensor) -> Iterator[Any]:
-    """Yield the storages of a tensor: one, or those of the parts of a sparse one."""
-    if tensor.layout == torch.strided:
-        yield tensor.untyped_storage()
-    elif tensor.layout == torch.sparse_coo:
-        yield tensor._values().untyped_storage()
-        yield tensor._indices().untyped_storage()
-    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        for part in (tensor.values(), tensor.crow_indices(), tensor.col_indices()):
-            yield part.untyped_storage()
-    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        for part in (tensor.values(), tensor.ccol_indices(), tensor.row_indices()):
-            yield part.untyped_storage()
+def plain_parts(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Return the tensor itself, or the values and indices of a sparse one."""
+    if tensor.layout == torch.sparse_coo:
+        return tensor._values(), tensor._indices()
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return tensor.values(), tensor.crow_indices(), tensor.col_indices()
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return tensor.values(), tensor.ccol_indices(), tensor.row_indices()
+    return (tensor,) if tensor.layout == torch.strided else ()
+
+
+def storages(tensor: Tensor) -> list[Any]:
+    """Return the storages of a tensor: one, or those of the parts of a sparse one."""
+    return [part.untyped_storage() for part in plain_parts(tensor)]
 
 
 def parts_of(tensor: Tensor) -> list[Tensor]:
@@ -281,7 +282,7 @@ def put(tensor: Tensor, device: torch.device, spot: Spot | None = None) -> Tenso
         if parts:
             return tensor
         with torch._C.DisableTorchFunctionSubclass():
-            found = list(storages(tensor))
+            found = storages(tensor)
     if device.type == world.kind:
         world.touch()
         if world.kind == "mps" and tensor.dtype == torch.float64:
@@ -326,10 +327,8 @@ class Move(torch.autograd.Function):
 
 def size_of(tensor: Tensor) -> int:
     """Return the bytes that a copy of a tensor moves: of a sparse one, its values and indices."""
-    if tensor.layout == torch.strided:
-        return tensor.numel() * tensor.element_size()
     with torch._C._DisableTorchDispatch():
-        return sum(each.nbytes() for each in storages(tensor))
+        return sum(part.numel() * part.element_size() for part in plain_parts(tensor))
 
 
 def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Tensor:

@@ -1,5 +1,6 @@
 """Threads and processes that a program starts: each believes in the simulated GPUs too."""
 
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -18,6 +19,9 @@ from torch import Tensor
 from course_tools.rehearsal.operations import Watch
 from course_tools.rehearsal.placement import State, World, put, simulated_device
 from course_tools.rehearsal.replacing import Replacement
+
+#: the variable with the folder in which processes note that they used a GPU
+NOTES = "REHEARSAL_NOTES"
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -54,14 +58,38 @@ class Rehearsed:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function with the same GPUs as in the process that started it."""
         settings = dict(self.settings)
-        tells = settings.pop("tells")
+        notes = settings.pop("notes")
         with self.block(**settings, hide_real=True) as rehearsal:
             try:
                 return self.target(*args, **kwargs)
             finally:
-                if tells and rehearsal.report.on_gpu:
+                if notes and rehearsal.report.touched:
+                    note(notes)
                     name = multiprocessing.current_process().name
                     print(f"rehearsal, {name}: {rehearsal.report!r}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Forked:
+    """A function that a forked process runs in the rehearsal that it inherits."""
+
+    target: Callable[..., Any]
+    world: World
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function, and note if it used a GPU."""
+        try:
+            return self.target(*args, **kwargs)
+        finally:
+            filled = any(card.highest_bytes for card in self.world.cards)
+            if self.world.notes and (self.world.on_gpu or filled):
+                note(self.world.notes)
+
+
+def note(notes: str) -> None:
+    """Let the rehearsal that started this process know that a GPU was used here."""
+    with contextlib.suppress(OSError):  # it has ended already
+        Path(notes, str(os.getpid())).touch()
 
 
 def settings_of(world: World) -> dict[str, Any]:
@@ -72,7 +100,7 @@ def settings_of(world: World) -> dict[str, Any]:
         "gpus": len(world.cards),
         "memory": card.total_bytes if card.limited else None,
         "capability": world.capability,
-        "tells": bool(world.script),
+        "notes": world.notes,
     }
 
 
@@ -94,18 +122,23 @@ def processes(world: World) -> Iterator[Replacement]:
 
     def start_rehearsed(process: Any) -> None:
         method = process._start_method or multiprocessing.get_start_method()
-        if method != "fork" and process._target is not None:
+        if process._target is not None and method == "fork":
+            process._target = Forked(process._target, world)
+        elif process._target is not None:
             process._target = Rehearsed(process._target, world.block, settings_of(world))
         start(process)
 
     def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:
         words = [str(each) for each in args] if isinstance(args, (list, tuple)) else []
+        if len(words) > 1 and world.script[:1] != ("-m",):
+            words[1] = os.path.abspath(words[1])  # a script, which may be named from here
         itself = [sys.executable, *world.script]
         if world.script and words[: len(itself)] == itself:
             args = [args[0], *command_of(world), *args[1:]]
             home = str(Path(__file__).resolve().parents[2])
             variables = dict(options.get("env") or os.environ)
             paths = [home, variables.get("PYTHONPATH", "")]
+            variables[NOTES] = world.notes
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
             options["env"] = variables
         popen(self, args, *rest, **options)

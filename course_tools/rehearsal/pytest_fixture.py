@@ -8,11 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from course_tools.rehearsal import gpu_modules, memory, operations, placement, processes, tensors
+from course_tools.rehearsal import (
+    gpu_modules,
+    makers,
+    memory,
+    operations,
+    placement,
+    processes,
+    tensors,
+)
 from course_tools.rehearsal.rehearse import Rehearsal, rehearse
 
 # pytest then shows an error on the line of the test, or of the library, that caused it.
-for module in (gpu_modules, memory, operations, placement, processes, tensors):
+for module in (gpu_modules, makers, memory, operations, placement, processes, tensors):
     vars(module)["__tracebackhide__"] = True
 
 

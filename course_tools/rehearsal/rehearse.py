@@ -14,6 +14,7 @@ from course_tools.rehearsal import (
     distributed,
     gpu_modules,
     gradients,
+    makers,
     processes,
     storages,
     tensors,
@@ -26,9 +27,9 @@ from course_tools.rehearsal.placement import State, World
 from course_tools.rehearsal.replacing import replaced
 from course_tools.rehearsal.report import Report, report_of
 
-#: what a program asks of PyTorch, and what stands there meanwhile; each has `names(world)`
+#: what a program asks of PyTorch, and what stands there meanwhile
 REPLACED = (
-    *(tensors, gradients, storages, gpu_modules, data_parallel),
+    *(tensors, makers, gradients, storages, gpu_modules, data_parallel),
     *(processes, distributed, untraced, autocast),
 )
 KINDS = ("cuda", "mps", "xpu")
@@ -47,9 +48,11 @@ class Rehearsal:
         """What was seen, up to now."""
         return report_of(self._world)
 
-    def note_command(self, script: tuple[str, ...], steps: int | None) -> None:
-        """Note what is rehearsed, a script or "-m" and a module, and for how many steps."""
-        self._world.script, self._world.last_step = script, steps
+    def note_command(self, script: tuple[str, ...], steps: int | None, notes: str) -> None:
+        """Note what is rehearsed, a script or "-m" and a module, for how many steps, and where
+        other processes note that they used a GPU.
+        """
+        self._world.script, self._world.last_step, self._world.notes = script, steps, notes
 
     def __repr__(self) -> str:
         return repr(self.report)
@@ -83,8 +86,21 @@ def rehearse(
         one, which must have the GPUs, the memory and the capability that are asked for.
 
     Raises:
-        ValueError: for a kind, a number or a size that cannot be.
+        ValueError: for a kind, a number or a size that cannot be, or inside another rehearsal
+            that differs.
         RuntimeError: if there is a real GPU.
+
+    Example:
+        >>> import torch
+        >>> with rehearse("cuda", hide_real=True) as rehearsal:
+        ...     rows = torch.ones(2, 3).to("cuda")
+        ...     try:
+        ...         rows + torch.ones(2, 3)
+        ...     except RuntimeError as error:
+        ...         print(error)
+        Expected all tensors to be on the same device, ...
+        >>> rehearsal.report.peak_bytes  # 2 x 3 numbers of 4 bytes
+        (24,)
     """
     world = make_world(kind, gpus, memory, capability)
     outer = State.world

@@ -1,7 +1,7 @@
 """What a rehearsal has seen, in words."""
 
 import html
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,28 +25,33 @@ SHOWN = 5
 class Occurrence:
     """Something that happened on one line of the program, and how often."""
 
-    what: str
-    where: str
-    count: int
-    size_bytes: int
+    what: str  #: such as "to the CPU", or a wait's cause, such as ".tolist()"
+    where: str  #: "train.py:7: loss.item()", the file below the working folder
+    count: int  #: 0 for memory
+    size_bytes: int  #: of all of them together
 
 
 @dataclass(frozen=True)
 class Report:
     """What a rehearsal has seen; nothing in it is a time."""
 
-    kind: str
-    gpus: int
-    operations: int
-    on_gpu: int
-    steps: int
-    copies: tuple[Occurrence, ...]
-    waits: tuple[Occurrence, ...]
-    on_cpu: tuple[Occurrence, ...]
-    peak_bytes: tuple[int, ...]
-    peak_by: tuple[Occurrence, ...]
-    remarks: tuple[str, ...]
-    not_looked_at: tuple[str, ...] = NOT_LOOKED_AT
+    kind: str  #: "cuda", "mps" or "xpu"
+    gpus: int  #: how many were simulated
+    operations: int  #: how many ran,
+    on_gpu: int  #: and how many of them on a GPU
+    steps: int  #: calls of an optimizer's step
+    copies: tuple[Occurrence, ...]  #: between host and GPU, or two GPUs, the largest first
+    waits: tuple[Occurrence, ...]  #: of the host for the GPU
+    on_cpu: tuple[Occurrence, ...]  #: work left on the CPU after the GPU was first used
+    peak_bytes: tuple[int, ...]  #: of the tensors on each GPU, at its peak
+    peak_by: tuple[Occurrence, ...]  #: the same by the line that made them, on all GPUs together
+    remarks: tuple[str, ...]  #: what will fail or surprise on a real GPU, in sentences
+    not_looked_at: tuple[str, ...] = NOT_LOOKED_AT  #: what this rehearsal cannot tell
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything ran on the GPU, or was put there."""
+        return self.on_gpu > 0 or any(self.peak_bytes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -60,10 +65,11 @@ class Report:
             f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {operations}, "
             f"{share:.1%} of them on the GPU.",
         ]
-        if not self.on_gpu and not any(self.peak_bytes):
-            lines.append(
+        if not self.touched:
+            lines.insert(
+                0,
                 "Nothing ran on the GPU, all of it on the CPU: this says nothing about the program "
-                f'on a GPU. Does it move model and data, as with .to("{self.kind}")?'
+                f'on a GPU. Does it move model and data, as with .to("{self.kind}")?',
             )
         else:
             lines += self._section("Copies", self.copies)
@@ -99,19 +105,21 @@ def _shown(line: Occurrence, what: str) -> str:
     return f"  {times}{size}{line.where}"
 
 
+def occurrences(world: World, *beginnings: str) -> tuple[Occurrence, ...]:
+    """Return what happened whose name begins so, by line of the program, the largest first."""
+    counts: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for (what, spot), count in list(world.events.items()):
+        if what.startswith(beginnings):
+            line = what.removeprefix("wait: "), describe(spot)
+            counts[line] += count
+            sizes[line] += world.sizes[what, spot]
+    made = [Occurrence(*line, count, sizes[line]) for line, count in counts.items()]
+    return tuple(sorted(made, key=lambda each: (-each.size_bytes, -each.count)))
+
+
 def report_of(world: World) -> Report:
     """Return the report of a rehearsal so far."""
-
-    def lines(chosen: Iterable[str], sized: bool = True) -> tuple[Occurrence, ...]:
-        found: dict[tuple[str, str], list[int]] = {}
-        for key, count in list(world.events.items()):
-            what, spot = key
-            if what.startswith(tuple(chosen)):
-                total = found.setdefault((what.removeprefix("wait: "), describe(spot)), [0, 0])
-                total[0] += count
-                total[1] += world.sizes[key] if sized else 0
-        made = [Occurrence(what, where, *total) for (what, where), total in found.items()]
-        return tuple(sorted(made, key=lambda each: (-each.size_bytes, -each.count)))
 
     peaks: dict[str, int] = {}
     for card in world.cards:
@@ -124,9 +132,9 @@ def report_of(world: World) -> Report:
         operations=world.operations,
         on_gpu=world.on_gpu,
         steps=world.steps,
-        copies=lines(("to the", "from GPU")),
-        waits=lines(("wait: ",)),
-        on_cpu=lines(("on the CPU",), sized=False),
+        copies=occurrences(world, "to the", "from GPU"),
+        waits=occurrences(world, "wait: "),
+        on_cpu=occurrences(world, "on the CPU"),
         peak_bytes=tuple(card.highest_bytes for card in world.cards),
         peak_by=tuple(sorted(by, key=lambda each: -each.size_bytes)),
         remarks=(*world.remarks, *compiled_elsewhere()),

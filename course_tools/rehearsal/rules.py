@@ -38,6 +38,14 @@ INDICES |= {"aten::_unsafe_index": 1, "aten::_unsafe_index_put": 1, "aten::_inde
 LENGTHS = {"aten::_pack_padded_sequence": 1}
 #: positions of results that stay on the CPU
 RESULTS_ON_CPU = {"aten::_pack_padded_sequence": (1,)}
+#: positions and names of tensors that are on one device even if they have no dimensions: the
+#: kernels view the index of index_fill in more of them, and compare the mask's device themselves
+TOGETHER: dict[str, tuple[tuple[int, str], ...]] = {
+    "aten::index_fill": ((0, "self"), (2, "index")),
+    "aten::index_fill_": ((0, "self"), (2, "index")),
+    "aten::masked_fill": ((0, "self"), (1, "mask")),
+    "aten::masked_fill_": ((0, "self"), (1, "mask")),
+}
 #: no scalar of the CPU is accepted
 NO_SCALARS = {"aten::block_diag", "aten::nextafter", "aten::stack"}
 #: the host waits until the GPU has the value, or knows how large the result is
@@ -189,6 +197,7 @@ class Rule:
     lacks: tuple[str, tuple[torch.dtype, ...]]  #: types of numbers, and who lacks them
     foreign: bool  #: of another package, or the program's own
     changes: tuple[tuple[int, str], ...]  #: positions and names of what is written to
+    together: tuple[tuple[int, str], ...]  #: the same for those that are never scalars of the CPU
     cpu_results: tuple[int, ...]
 
 
@@ -204,12 +213,13 @@ def rule_of(func: Any) -> Rule:
         if each.alias_info is not None and each.alias_info.is_write
     ]
     takes = any("Tensor" in str(arg.type) for arg in arguments)
+    compares, _ = device_check_of(name.removeprefix("aten::"), overload)
     return Rule(
         name=name,
         anywhere=name in ANYWHERE,
         indices=INDICES.get(name),
         lengths=LENGTHS.get(name),
-        scalars=name not in NO_SCALARS and not on_gpu(name.removeprefix("aten::"), overload)[0],
+        scalars=name not in NO_SCALARS and not compares,
         foreach=name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")),
         exchange=name.startswith(("c10d::", "_c10d_functional::")),
         waits=WAITS.get(name, ""),
@@ -219,6 +229,7 @@ def rule_of(func: Any) -> Rule:
         lacks=LACKS.get(name, ("", ())),
         foreign=not schema.name.startswith(PYTORCHS),
         changes=tuple(written),
+        together=TOGETHER.get(name, ()),
         cpu_results=RESULTS_ON_CPU.get(name, ()),
     )
 
@@ -252,7 +263,7 @@ def _list_of_operations() -> str:
     return path.read_text(encoding="utf-8") if path and path.is_file() else ""
 
 
-def on_gpu(name: str, overload: str) -> tuple[bool, str]:
+def device_check_of(name: str, overload: str) -> tuple[bool, str]:
     """Return whether an operation checks device by device, and its method's name on a GPU."""
     full = f"{name}.{overload}" if overload else name
     text = _list_of_operations()
@@ -279,7 +290,7 @@ def refusal(func: Any, given: list[Argument], scalars: bool) -> tuple[str, Argum
     own = OWN_WORDS.get(name.removesuffix("_").removesuffix("_2d").removesuffix("_3d"))
     if own and gpu.type == "cuda":
         return own.format(**{each.name: each.device for each in given}), odd
-    checks, method = on_gpu(name, func._schema.overload_name)
+    checks, method = device_check_of(name, func._schema.overload_name)
     checks = checks or (name, "indices") in ON_GPU
     if checks and gpu.type == "cuda":
         return _refused_check(name, method, in_order), odd
@@ -336,7 +347,7 @@ def _refused_convolution(given: list[Argument]) -> tuple[str, Argument] | None:
     return None
 
 
-def check_indices(tensors: list[Tensor | None], own: torch.device) -> str:
+def indices_problem(tensors: list[Tensor | None], own: torch.device) -> str:
     """Return PyTorch's message for indices that are on a third device, or ""."""
     for tensor in tensors:
         if tensor is not None and simulated_device(tensor) not in (CPU, own):
@@ -355,7 +366,7 @@ def wait_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return rule.waits
 
 
-def check_lengths(lengths: Tensor) -> str:
+def lengths_problem(lengths: Tensor) -> str:
     """Return PyTorch's message for lengths that are not on the CPU, or ""."""
     device = simulated_device(lengths)
     if device.type == "cpu":
@@ -380,7 +391,7 @@ def check_kernel(rule: Rule, tensors: list[Tensor]) -> None:
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[tensor.dtype]}'")
 
 
-def check_generator(generator: Any, device: torch.device) -> str:
+def generator_problem(generator: Any, device: torch.device) -> str:
     """Return PyTorch's message for a generator of another device, or ""."""
     if generator is None:
         return ""

@@ -19,6 +19,12 @@ def bytes_of(storage: Any) -> Tensor:
 
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what saves, loads, shares and moves a storage, and keeps where it is."""
+    yield from _files(world)
+    yield from _memory(world)
+
+
+def _files(world: World) -> Iterator[Replacement]:
+    """Yield what torch.save and torch.load ask where a storage is to be."""
 
     def tag(storage: Any) -> str | None:
         storage = getattr(storage, "_untyped_storage", storage)
@@ -54,6 +60,13 @@ def replacements(world: World) -> Iterator[Replacement]:
         put(bytes_of(storage), device)
         return storage
 
+    registry = [(0, tag, restore), *torch.serialization._package_registry]
+    yield Replacement(torch.serialization, "_package_registry", registry)
+
+
+def _memory(world: World) -> Iterator[Replacement]:
+    """Yield what moves a storage to a GPU, and shares it with another process."""
+
     def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
         where = world.device(world.kind if device is None else device)
         copied = storage.clone()
@@ -81,6 +94,4 @@ def replacements(world: World) -> Iterator[Replacement]:
 
     yield Replacement(torch.UntypedStorage, "share_memory_", share_memory_)
     yield Replacement(torch.UntypedStorage, "_new_shared", classmethod(_new_shared))
-    registry = [(0, tag, restore), *torch.serialization._package_registry]
-    yield Replacement(torch.serialization, "_package_registry", registry)
     yield Replacement(torch.UntypedStorage, "cuda", to_gpu)

@@ -49,7 +49,8 @@ class Bottleneck:
     #: "arithmetic", it ran products, convolutions and attention; on a CPU all operations
     parts_s: dict[str, float]
     operations: int  #: kernels, or on a CPU operations, in a step
-    #: how many workers to try if the loader is the bottleneck; None where workers would not help
+    #: how many workers to try if the loader is the bottleneck; None where workers would not help,
+    #: and where a trace shows workers, but not how many
     workers_to_try: int | None
     advice: str  #: what to try first, or "" if the bottleneck is not clear
     doubt: str  #: why there is no verdict, or ""

@@ -20,11 +20,15 @@ from course_utils.units import DURATIONS, format_seconds
 
 COLORS = {  # Okabe and Ito's
     "host": BLUE,
+    "noted": BLUE,
     "launches": SKY,
     "copies": PINK,
     "exchange": GREEN,
     "device": ORANGE,
 }
+# What the share of a lane is where no device works. Of the host a profiler records only operations,
+# and not the Python around them.
+MEANING = {"host": "recorded", "noted": "of the time"}
 FEW = 40  # spans of a lane that are drawn with an edge each,
 WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
 MOST = 12  # lanes of a run that are drawn
@@ -41,8 +45,8 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
     """
     ends = {name: max((lane.end_s for lane in lanes), default=0.0) for name, lanes in runs.items()}
     end_s = max(ends.values()) or 1.0
-    units = [(unit, size) for unit, size in DURATIONS if end_s >= 2 * size]
-    unit, size = units[0] if units else DURATIONS[-1]
+    fitting = (each for each in DURATIONS if end_s >= 2 * each[1])
+    unit, size = next(fitting, DURATIONS[-1])
     axes = lecture_axes(title, unit)
     rows, labels, y = [], [], 0.0
     for name, every in runs.items():
@@ -55,8 +59,7 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
             _draw(axes, y, lane, size, end_s)
             rows.append(y)
             share = f"{lane.busy_s / (ends[name] or 1):.0%}"
-            # of the host only operations are recorded, and not the Python around them
-            labels.append(f"{lane.name}\n{share} {'recorded' if lane.kind == 'host' else 'busy'}")
+            labels.append(f"{lane.name}\n{share} {MEANING.get(lane.kind, 'busy')}")
             y -= 1.0
         y -= 0.2
     figure: Any = axes.figure
@@ -96,20 +99,25 @@ def _most_used(lanes: Sequence[Lane]) -> tuple[list[Lane], int]:
 
 
 def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
+    """Draw a lane at a height; `size` is the seconds of the axis' unit."""
     work, named, waits = (_merged(spans, end_s) for spans in (lane.work, lane.named, lane.waits))
     lane = replace(lane, work=work, named=named, waits=waits)
+    high = 0.42 if named else 0.8  # the work leaves room for the names above it
     color = COLORS[lane.kind]
-    below = 0.42 if lane.named else 0.8  # the work leaves room for the names above it
-    axes.broken_barh(
-        _bars(lane.named, size), (y - 0.4, 0.8), facecolor=color, alpha=0.22, edgecolor="white"
-    )
-    shortest_s = min((span.seconds for span in lane.work), default=0.0)
-    edge = "white" if len(lane.work) <= FEW and shortest_s > WIDE * end_s else color
-    look = {"facecolor": color, "edgecolor": edge, "linewidth": 1.5 if edge == "white" else 0.5}
-    axes.broken_barh(_bars(lane.work, size), (y - 0.4, below), **look)
+    pale = {"facecolor": color, "alpha": 0.22, "edgecolor": "white"}
+    axes.broken_barh(_bars(named, size), (y - 0.4, 0.8), **pale)
+    shortest_s = min((span.seconds for span in work), default=0.0)
+    has_edges = len(work) <= FEW and shortest_s > WIDE * end_s
+    edge, width = ("white", 1.5) if has_edges else (color, 0.5)
+    look = {"facecolor": color, "edgecolor": edge, "linewidth": width}
+    axes.broken_barh(_bars(work, size), (y - 0.4, high), **look)
     hatch = {"facecolor": "white", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
-    axes.broken_barh(_bars(lane.waits, size), (y - 0.4, below), **hatch)
-    height = y + 0.2 if lane.named else y - 0.4 + below / 2
+    axes.broken_barh(_bars(waits, size), (y - 0.4, high), **hatch)
+    _write_names(axes, y + 0.2 if named else y - 0.4 + high / 2, lane, size, end_s)
+
+
+def _write_names(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
+    """Write the names of a lane's spans into those that are long enough, or before the first."""
     words = {"va": "center", "parse_math": False}
     fits = False
     for span in lane.named or (*lane.work, *lane.waits):
@@ -117,12 +125,12 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
             middle = (span.start_s + span.end_s) / 2 / size
             on_blue = lane.kind == "host" and not lane.named and span in lane.work
             ink = {"color": "white"} if on_blue else {}
-            axes.text(middle, height, span.name, ha="center", **ink, **words)
+            axes.text(middle, y, span.name, ha="center", **ink, **words)
             fits = True
     if lane.work and not lane.named and not fits:
-        first = lane.work[0]  # all are too short for their names: its name stands before it
+        first = lane.work[0]
         if first.start_s > LETTER * end_s * (len(first.name) + 1):
-            axes.text(first.start_s / size, height, f"{first.name} ", ha="right", **words)
+            axes.text(first.start_s / size, y, f"{first.name} ", ha="right", **words)
 
 
 def _merged(spans: tuple[Span, ...], end_s: float) -> tuple[Span, ...]:

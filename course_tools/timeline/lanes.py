@@ -24,7 +24,8 @@ class Lane:
 
     Attributes:
         name: of the thread or stream.
-        kind: "host", "launches", "copies", "exchange" (between GPUs) or "device".
+        kind: "host", "launches", "copies", "exchange" (between GPUs) or "device"; "noted" is what
+            a program has noted of itself, without a profiler.
         work: operations, kernels or copies; where they are nested, the outermost ones.
         named: the outermost blocks that the program has given a name with `record_function`.
         waits: when it did nothing but wait for a device.

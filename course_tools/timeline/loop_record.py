@@ -15,6 +15,7 @@ from course_tools.timeline.trace import (
     WORK_KINDS,
     Event,
     Trace,
+    blocks_of,
     complete_events,
     open_trace,
     steps_of,
@@ -51,6 +52,8 @@ class LoaderFacts:
     is_dataloader: bool = True  #: of torch
     #: samples of a batch that are fetched one by one and stacked; 0 for other batches
     batch: int = 0
+    batch_bytes: int = 0  #: of the tensors of a batch
+    iterable: bool = False  #: whether each worker goes through the whole data set
     sampler: str = ""  #: the code of it, if batches may be drawn by their numbers
     drop_last: bool = False
     in_tensors: bool = False  #: whether the data set is a TensorDataset
@@ -59,6 +62,8 @@ class LoaderFacts:
     waits: bool | None = None
     #: seconds on a core in which the loop's own thread makes a batch; None if workers do
     own_s: float | None = None
+    #: whether the loop's thread does not sleep while it waits, but takes in what the workers send
+    receives: bool = False
     #: seconds of a step in which the loop waited because workers started anew for an epoch
     restart_s: float = 0.0
     spawned: bool = False  #: workers are new processes that import the program again
@@ -95,13 +100,17 @@ class LoopRecord:
     loader: LoaderFacts = LoaderFacts()
 
     @property
+    def batch_s(self) -> float:
+        """Seconds in which one process makes a batch."""
+        if self.loader.own_s is not None:
+            return self.loader.own_s
+        # of w workers that cannot keep up, each takes w steps for its batch
+        return self.step_s * self.loader.workers or self.fetch_s
+
+    @property
     def sample_s(self) -> float:
         """Seconds in which one process makes a sample, if samples are fetched one by one."""
-        one_batch_s = self.loader.own_s
-        if one_batch_s is None:
-            # of w workers that cannot keep up, each takes w steps for its batch
-            one_batch_s = self.step_s * self.loader.workers or self.fetch_s
-        return one_batch_s / self.loader.batch if self.loader.batch else math.inf
+        return self.batch_s / self.loader.batch if self.loader.batch else math.inf
 
 
 def record_of(trace: Trace) -> LoopRecord:
@@ -121,13 +130,21 @@ def record_of(trace: Trace) -> LoopRecord:
             "a schedule, such as profile(schedule=torch.profiler.schedule(wait=5, warmup=2, "
             "active=10)), without which it marks none."
         )
-    if len(steps) > 1 and not any(_begins_in(event, steps[-1]) for event in events):
+    fetches = [one for one in blocks_of(events, LOADER) if one["tid"] == steps[0]["tid"]]
+    called = [event for event in events if event["cat"] in ("cpu_op", *DRIVER)]
+    begun = [call["ts"] for call in _outside(called, fetches)]
+    if len(steps) > 1 and not any(_begins_in(ts, steps[-1]) for ts in begun):
         steps = steps[:-1]  # what lies between the last `profiler.step()` and `profiler.stop()`
     start, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
-    if end <= start:
-        raise ValueError("the steps in the trace took no time: record at least one whole step.")
     inside = [event for event in events if event["ts"] < end and event["ts"] + event["dur"] > start]
-    fetches = [event for event in inside if event["name"].startswith(LOADER)]
+    worked = any(map(work_of, inside)) or any(_begins_in(ts, one) for ts in begun for one in steps)
+    if end <= start or not worked:
+        raise ValueError(
+            "nothing was called in the steps of the trace: record at least one whole step. A "
+            "schedule without repeat=1 begins again, and its last trace may hold only what came "
+            "after the last step."
+        )
+    fetches = [one for one in fetches if one["ts"] < end and one["ts"] + one["dur"] > start]
     on_cpu = not any(work_of(event) or event["cat"] in DRIVER for event in events)
     seen = LoopRecord(
         device="cpu" if on_cpu else _card_of(trace, inside),
@@ -154,8 +171,7 @@ def _card_of(trace: Mapping[str, Any], events: Iterable[Event]) -> str:
 
 def read_loop(seen: LoopRecord, events: Sequence[Event]) -> LoopRecord:
     """Return the record with what its last steps under the profiler show."""
-    fetches = [event for event in events if event["name"] == FETCH][-PROFILED:]
-    steps = [event for event in events if event["name"] == STEP][-PROFILED:]
+    fetches, steps = blocks_of(events, FETCH)[-PROFILED:], blocks_of(events, STEP)[-PROFILED:]
     start = fetches[0]["ts"]
     events = [event for event in events if event["ts"] >= start]
     # what the last step has launched ends after it
@@ -175,7 +191,8 @@ def _read(
     for event in events:
         works.setdefault(work_of(event), []).append(event)
     own = _threads_of_the_loop(events, steps)
-    calls = [event for event in works.pop(None, []) if event["tid"] in own]
+    # what the host calls in a fetch is the loader's
+    calls = _outside((event for event in works.pop(None, []) if event["tid"] in own), fetches)
     on_device = [event for group in works.values() for event in group]
     pauses_s = _pauses_s(blocks, calls, on_device, fetched)
     reads = outermost(_spans(call for call in calls if READ.match(call["name"])))
@@ -362,10 +379,19 @@ def _own_seconds(events: Iterable[Event]) -> list[tuple[Span, float]]:
     return sorted(found, key=lambda item: item[0].start_s)
 
 
-def _begins_in(event: Event, step: Event) -> bool:
-    """Say whether PyTorch or the driver did something, and began it in this step."""
-    called = event["cat"] in ("cpu_op", *DRIVER)
-    return called and step["ts"] <= event["ts"] < step["ts"] + step["dur"]
+def _outside(events: Iterable[Event], fetches: Iterable[Event]) -> list[Event]:
+    """Return the events that do not begin while the loop waits for a batch."""
+    waits = union(_spans(fetches))
+
+    def in_a_wait(event: Event) -> bool:
+        before = bisect_right(waits, 1e-6 * event["ts"], key=lambda wait: wait.start_s)
+        return before > 0 and 1e-6 * event["ts"] < waits[before - 1].end_s
+
+    return [event for event in events if not in_a_wait(event)]
+
+
+def _begins_in(start: float, step: Event) -> bool:
+    return step["ts"] <= start < step["ts"] + step["dur"]
 
 
 def _lies_in(span: Span, block: Span) -> bool:

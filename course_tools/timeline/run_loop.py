@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.profiler import record_function
 from torch.utils.data import (
+    BatchSampler,
     DataLoader,
     IterableDataset,
     RandomSampler,
@@ -63,6 +64,7 @@ def record_loop(
         with closing(_Batches(loader)) as batches:
             first = next(batches)
             _check(step, first)
+            facts = replace(facts, batch_bytes=_bytes_of(first))
             step(first)
             for _ in range(lead_in - 1):
                 step(next(batches))
@@ -114,21 +116,35 @@ def _check(step: object, batch: object) -> None:
         ) from None
 
 
+def _bytes_of(batch: Any) -> int:
+    """Return the bytes of the tensors in a batch."""
+    if isinstance(batch, torch.Tensor):
+        return batch.nbytes
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    nested = isinstance(batch, Mapping | list | tuple)
+    return sum(map(_bytes_of, parts)) if nested else 0
+
+
 def facts_of(loader: Iterable[Any]) -> LoaderFacts:
     """Return what a loader says about itself."""
     in_notebook = not hasattr(sys.modules["__main__"], "__file__")
     facts = LoaderFacts(cores=usable_cores(), in_notebook=in_notebook)
     if not isinstance(loader, DataLoader):
-        return replace(facts, is_dataloader=False)
+        return replace(facts, is_dataloader=False, iterable=True)
     dataset = loader.dataset
     while isinstance(dataset, Subset):
         dataset = dataset.dataset
-    one_by_one = not isinstance(dataset, IterableDataset) and not hasattr(dataset, "__getitems__")
+    iterable = isinstance(dataset, IterableDataset)
+    sampler = loader.sampler
+    if isinstance(sampler, BatchSampler):  # of whole batches
+        sampler = sampler.sampler
+    one_by_one = not iterable and not hasattr(dataset, "__getitems__")
     return replace(
         facts,
         workers=loader.num_workers,
         batch=loader.batch_size or 0 if one_by_one else 0,
-        sampler=SAMPLERS.get(type(loader.sampler), "sampler") if one_by_one else "",
+        sampler=SAMPLERS.get(type(sampler), "sampler") if one_by_one else "",
+        iterable=iterable,
         drop_last=loader.drop_last,
         in_tensors=isinstance(dataset, TensorDataset),
         persistent=loader.persistent_workers,
@@ -222,11 +238,11 @@ def _time_steps(
     count = len(times.steps_s)
     mean_s = (clock() - start) / count
     fetch_s = statistics.mean(times.fetches_s)  # workers deliver in bursts, so the mean counts
+    waits: bool | None = _sleeps(sum(times.fetches_s) - times.awake_s, times.fetching_s)
+    receives = facts.workers > 0 and not waits
     if facts.workers:
         workers.look(at_once=True)
         waits = workers.wait
-    else:
-        waits = _sleeps(sum(times.fetches_s) - times.awake_s, times.fetching_s)
     timing = LoopRecord(
         device=str(device),
         kind=device.kind,
@@ -236,6 +252,7 @@ def _time_steps(
             facts,
             waits=waits,
             own_s=None if facts.workers else times.fetching_s / count,
+            receives=receives,
             restart_s=times.restart_s(facts, batches.per_epoch),
         ),
     )

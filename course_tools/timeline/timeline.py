@@ -32,6 +32,8 @@ LANE_OF_WORK = {
     "copies": "copies",
 }
 
+LaneKey = tuple[str, str, Any]  # kind and name of a lane, and what tells it from others so named
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -53,7 +55,7 @@ class Timeline:
             if name.startswith("device"):
                 made.append(Lane(name, "device", work))
             else:
-                made.append(Lane(name, "host", work, named=work))
+                made.append(Lane(name, "noted", work, named=work))
         return cls(tuple(made))
 
     @classmethod
@@ -77,8 +79,8 @@ class Timeline:
         steps = steps_of(events)
         if not steps:
             return made
-        placed = [event for event in shown if _place(event, threads, several_gpus=False)]
-        first = min((event["ts"] for event in placed), default=steps[0]["ts"])
+        with_lane = [event for event in shown if _lane_key(event, threads, several_gpus=False)]
+        first = min((event["ts"] for event in with_lane), default=steps[0]["ts"])
         start_s = (steps[0]["ts"] - first) / 1e6
         return made.between(start_s, (steps[-1]["ts"] + steps[-1]["dur"] - first) / 1e6)
 
@@ -141,24 +143,22 @@ def lanes_of(events: Iterable[Event], threads: Mapping[Any, str]) -> tuple[Lane,
     """
     events = list(events)
     gpus = {event["pid"] for event in events if work_of(event)}
-    groups: dict[tuple[str, str, Any], list[Event]] = {}
+    groups: dict[LaneKey, list[Event]] = {}
     for event in events:
-        place = _place(event, threads, several_gpus=len(gpus) > 1)
-        if place:
-            groups.setdefault(place, []).append(event)
-    first = {place: min(event["ts"] for event in group) for place, group in groups.items()}
+        key = _lane_key(event, threads, several_gpus=len(gpus) > 1)
+        if key:
+            groups.setdefault(key, []).append(event)
+    first = {key: min(event["ts"] for event in group) for key, group in groups.items()}
     start = min(first.values(), default=0)
 
-    def order(place: tuple[str, str, Any]) -> tuple:
-        kind, name, _ = place
-        return LANE_KINDS.index(kind), name != "host", first[place]
+    def order(key: LaneKey) -> tuple:
+        kind, name, _ = key
+        return LANE_KINDS.index(kind), name != "host", first[key]
 
-    return tuple(_lane(place, groups[place], start) for place in sorted(groups, key=order))
+    return tuple(_lane(key, groups[key], start) for key in sorted(groups, key=order))
 
 
-def _place(
-    event: Event, threads: Mapping[Any, str], several_gpus: bool
-) -> tuple[str, str, Any] | None:
+def _lane_key(event: Event, threads: Mapping[Any, str], several_gpus: bool) -> LaneKey | None:
     """Return the kind and name of the lane that an event belongs to, and what tells it from another
     of that name; None for what the profiler notes about itself.
     """
@@ -180,9 +180,9 @@ def _place(
     return "host", "host" if thread == "MainThread" else thread, tid
 
 
-def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) -> Lane:
+def _lane(key: LaneKey, events: Iterable[Event], start: float) -> Lane:
     """Return a lane from its events. Where nothing but names is noted, these are the work."""
-    kind, name, _ = place
+    kind, name, _ = key
     operations: list[Span] = []
     blocks: list[Span] = []
     for event in events:

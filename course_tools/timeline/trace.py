@@ -177,14 +177,20 @@ def _what_is_wrong(event: object) -> str:
     return ""
 
 
+def blocks_of(events: Iterable[Event], begins: str) -> list[Event]:
+    """Return the blocks of the host whose name begins so, in order. What such a block launched has
+    a block of the same name on the device, which is none of them.
+    """
+    blocks = []
+    for event in events:
+        if event["cat"] == "user_annotation" and event["name"].startswith(begins):
+            blocks.append(event)
+    return sorted(blocks, key=lambda event: event["ts"])
+
+
 def steps_of(events: Iterable[Event]) -> list[Event]:
     """Return the steps that the program marked with `profiler.step()`, in order."""
-    marked = []
-    for event in events:
-        on_host = event["cat"] == "user_annotation"
-        if on_host and event["name"].startswith("ProfilerStep#"):
-            marked.append(event)
-    return sorted(marked, key=lambda event: event["ts"])
+    return blocks_of(events, "ProfilerStep#")
 
 
 def threads_of(events: Iterable[Event]) -> dict[Any, str]:

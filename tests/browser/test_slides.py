@@ -2,6 +2,7 @@
 
 import functools
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,21 @@ EMPTY_AT_FIRST = """() => Reveal.getSlides().filter(slide => {
     const shown = [...slide.querySelectorAll("*")].filter(part => !part.children.length);
     return shown.every(part => later.some(one => one.contains(part)));
 }).map(slide => slide.textContent.trim().slice(0, 80))"""
+
+# The cells that settle a prediction and show it when the question, or their code, is first seen.
+SETTLED_AT_ONCE = """ids => ids.filter(id => {
+    const shown = part => part?.checkVisibility({opacityProperty: true, visibilityProperty: true});
+    return [...document.querySelectorAll(`[id="cell-id=${id}"]`)].some(cell => {
+        const slide = cell.closest(".slides > section > section");
+        Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), -1);
+        const asked = [...slide.querySelectorAll("blockquote")].some(shown);
+        const coded = shown(cell.querySelector(".jp-Cell-inputWrapper"));
+        return (asked || coded) && shown(cell.querySelector(".jp-Cell-outputWrapper"));
+    });
+})"""
+ALONE = """() => Reveal.getSlides().filter(slide =>
+    !slide.querySelector(".jp-CodeCell, .course-diff, img, pre, table, details, blockquote")
+    && slide.textContent.trim().length < 150).map(slide => slide.textContent.trim())"""
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +161,17 @@ def has_code(cell) -> bool:
     )
 
 
+def settling(cells) -> list[str]:
+    """Return the ids of the cells of code with an output that stand right after a prediction."""
+    found, asked = [], False
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            asked = "**Predict.**" in cell.source
+        elif asked and cell.outputs:
+            found.append(cell.id)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
 def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
@@ -164,6 +191,13 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     assert not page.get_by_text("not solved yet").count()
     too_long = page.evaluate(OVERFLOWS)
     assert not too_long and not page.evaluate(EMPTY_AT_FIRST)
+    settle = settling(lesson.cells)
+    assert settle and not page.evaluate(SETTLED_AT_ONCE, settle)
+    assert not page.evaluate(ALONE)
+    guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
+    minutes = int(re.search(rf"(?m)^\| {int(stem[:2])} \| (\d+) \|", guide)[1])
+    # "estimated, at a minute and a half per slide", in fives; a font may make a slide more
+    assert abs(1.5 * page.evaluate("Reveal.getTotalSlides()") - minutes) <= 5
     shown = page.locator(".slides").text_content()
     absent = [cell.id for cell in lesson.cells if has_code(cell) and cell.source[:20] not in shown]
     assert not absent

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from course_lessons.beyond_the_notebook import exercises
 from course_lessons.beyond_the_notebook.pictures import draw_starts
 from course_lessons.prepare_ranks import prepare_ranks
 from start_python import torchrun
@@ -21,6 +22,14 @@ def test_the_picture_says_in_words_what_each_way_starts_from():
     alt = draw_starts().alt
     assert "fork: this notebook's kernel becomes a copy of it, with all its memory" in alt
     assert "spawn: a file becomes" in alt and "torchrun: a file becomes" in alt
+
+
+def test_a_script_that_does_not_end_is_stopped_after_a_minute(monkeypatch):
+    def run(command, *, timeout, **_):
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(exercises.subprocess, "run", run)
+    assert "has not ended after 60 seconds" in exercises.guard.check("pass").message
 
 
 @pytest.mark.process
@@ -85,7 +94,7 @@ def test_what_torch_2_9_makes_python_3_13_say_in_each_process_is_not_shown(tmp_p
     for _ in range(2):  # a cell may run twice
         prepare_ranks(str(tmp_path / "runs" / "lesson-3"))
     assert asked == [["copies", "ranks"]] * 2 and (tmp_path / "runs" / "lesson-3").is_dir()
-    assert os.environ["PYTHONWARNINGS"].count(",") == 1
+    assert os.environ["PYTHONWARNINGS"].count(",") == 1 and os.environ["PYTHON_COLORS"] == "0"
     code = (
         "import warnings; warnings.warn('mine', UserWarning); warnings.warn('functools.partial "
         "will be a method descriptor in future Python versions', FutureWarning)"

@@ -35,14 +35,16 @@ def test_in_the_picture_only_the_order_a_b_b_a_finds_equal_calls_about_equal(dra
     # eight calls of 1 s each, on a machine that needs 1 + drift x now: the sums' closed form
     words = draw_abba(drift=0.1).alt
     times = [1.1**number for number in range(8)]
-    grouped = sum(times[4:]) / sum(times[:4])
+    grouped = sum(times[:4]) / sum(times[4:])
     a_calls, b_calls = (0, 3, 4, 7), (1, 2, 5, 6)
-    in_turn = sum(times[call] for call in b_calls) / sum(times[call] for call in a_calls)
+    in_turn = sum(times[call] for call in a_calls) / sum(times[call] for call in b_calls)
     bars = [(bar.get_x(), bar.get_width()) for bar in drawn[0].patches]
     starts = [sum(times[:number]) for number in range(8)]
     np.testing.assert_allclose(bars, [*zip(starts, times, strict=True)] * 2)
-    assert f"{grouped:.2f} in the order A A A A B B B B" in words
-    assert f"{in_turn:.2f} in the order A B B A A B B A" in words
+    assert f"A takes {grouped:.2f} in the order A A A A B B B B" in words
+    assert f"{in_turn:.2f} in the order A B B A A B B A times as long as B" in words
+    drawn_ratios = [text.get_text() for text in drawn[0].texts if "=" in text.get_text()]
+    assert drawn_ratios == [f"A / B = {grouped:.2f}", f"A / B = {in_turn:.2f}"]
 
 
 def test_the_numbers_that_sum_up_a_timing_are_drawn_where_they_are(drawn):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from course_lessons import lightning_training
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, make_windows
 from course_lessons.fast_adam import fast_adam
@@ -66,10 +67,12 @@ def test_the_loss_falls_and_lightning_takes_the_same_way_there():
 def test_the_loss_that_is_logged_is_the_mean_over_samples_and_over_ranks(monkeypatch):
     logged, module = [], Regression(torch.nn.Identity())
     monkeypatch.setattr(module, "log", lambda *what, **how: logged.append((*what, how)))
+    monkeypatch.setattr(lightning_training, "run_recorded", logged.append)
     module.on_train_epoch_start()
     for rows, target in ((torch.zeros(3, 1), 1.0), (torch.zeros(1, 1), 3.0)):
         module.training_step((rows, torch.full_like(rows, target)), 0)
     module.on_train_epoch_end()
+    assert logged.pop(0) == module.device  # before an epoch, what was recorded is run
     assert logged == [("train_loss", (3 * 1 + 1 * 9) / 4, {"sync_dist": True})]
 
 

@@ -1,5 +1,6 @@
 """What the set-up cell of a lesson does beyond its packages: a folder, and the first picture."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,10 @@ def test_a_kernel_gets_packages_by_its_pip_or_uv_or_the_pip_that_python_brings(
         monkeypatch.setenv(variable, "30")
     command = setup.install_command()
     assert command[: len(begins)] == begins and bool(command) == bool(begins)
+    tries, patience_s = os.environ["UV_HTTP_RETRIES"], os.environ["UV_HTTP_TIMEOUT"]
+    if begins == PIP:
+        tries, patience_s = (command[4 + k].partition("=")[2] for k in (0, 1))
+    assert not begins or (tries, patience_s) == ("1", "8")
     if not command:
         assert setup.install([Requirement("lightning>=2.5")]).endswith(
             f"In a terminal: uv pip install --python {sys.executable} 'lightning>=2.5'"
@@ -128,3 +133,30 @@ def test_wheels_that_lie_here_come_before_an_index_and_what_is_here_stays(
     monkeypatch.setattr(setup.subprocess, "run", run)
     assert setup.install([Requirement("a<2")]) == answer
     assert tried == [True, False][: len(ends)]
+
+
+@pytest.mark.parametrize(
+    ("stderr", "on_kaggle", "advice"),
+    [
+        ("Retrying (Retry(total=0))", False, "connect to a network"),
+        ("(from versions: none)", True, "switch the internet on under Settings"),
+        ("Request failed after 1 retries", True, "switch the internet on under Settings"),
+        ("the disk is full", True, "nothing that was here has changed"),
+    ],
+)
+def test_what_helps_is_the_switch_of_kaggle_or_a_network(
+    stderr, on_kaggle, advice, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(setup, "KAGGLE", tmp_path if on_kaggle else tmp_path / "none")
+    assert setup.advise(stderr).startswith(advice)
+
+
+def test_a_nightly_version_fits_and_an_older_or_absent_one_does_not(monkeypatch):
+    def version(name):
+        if name == "absent":
+            raise setup.PackageNotFoundError
+        return {"torch": "2.11.0.dev20251101", "old": "2.5"}[name]
+
+    monkeypatch.setattr(setup, "version", version)
+    wanted = [Requirement(f"{name}>=2.6") for name in ("torch", "old", "absent")]
+    assert setup.find_missing(wanted) == (wanted[2:], wanted[1:2])

@@ -2,10 +2,12 @@
 
 import os
 import sys
+from types import SimpleNamespace as Stand
 
 import pytest
 
 from course_utils.atomic_write import (
+    can_replace,
     file_identity,
     open_atomically,
     refuse_foreign,
@@ -117,3 +119,17 @@ def test_a_file_of_somebody_else_is_refused_and_an_empty_one_of_nobody_is_not(tm
     path.write_bytes(b"\xff a thesis")
     with pytest.raises(FileExistsError, match="something else"):
         refuse_foreign(path, "mark")
+
+
+@pytest.mark.parametrize(
+    ("user", "mode", "allowed"),
+    [(1, 0o1777, True), (2, 0o1777, True), (3, 0o1777, False), (3, 0o777, True), (0, 0o1777, True)],
+)
+def test_in_a_sticky_folder_a_file_is_its_owners_and_the_folders_and_roots(
+    monkeypatch, user, mode, allowed
+):
+    """`man 1 chmod`, "restricted deletion flag"; user 1 has the folder, and 2 the file."""
+    folder = Stand(stat=lambda: Stand(st_uid=1, st_mode=mode))
+    there = {"exists": lambda: True, "stat": lambda: Stand(st_uid=2)}
+    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
+    assert can_replace(Stand(**there, resolve=lambda: Stand(parent=folder))) == allowed

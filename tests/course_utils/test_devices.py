@@ -247,23 +247,20 @@ def test_the_gpu_of_a_mac_shares_the_computers_memory(root, monkeypatch):
     assert found.memory_bytes == find_devices()[-1].memory_bytes
 
 
-def test_a_mac_whose_mps_torch_cannot_use_computes_on_its_cpu(monkeypatch):
+def test_an_mps_that_torch_cannot_use_and_a_kind_unknown_to_the_course_are_left_alone(monkeypatch):
     torch_answers(monkeypatch, "mps", 0)
     assert pick_device().kind == "cpu"
-
-
-def test_an_accelerator_of_a_kind_that_the_course_does_not_know_is_left_alone(monkeypatch):
-    monkeypatch.setattr(
-        torch.accelerator, "current_accelerator", lambda *_: torch.device("privateuseone")
-    )
+    unknown = torch.device("privateuseone")
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: unknown)
     assert pick_device().kind == "cpu"
 
 
-def test_a_device_is_picked_by_its_name_or_by_course_device(monkeypatch):
-    assert str(pick_device("cpu")) == "cpu"
+def test_a_device_is_picked_by_its_name_which_counts_for_more_than_course_device(monkeypatch):
     assert pick_device("cpu:0").torch_device == torch.device("cpu")
     monkeypatch.setenv("COURSE_DEVICE", "cpu")
     assert pick_device().kind == "cpu"
+    monkeypatch.setenv("COURSE_DEVICE", "cuda:99")
+    assert str(pick_device("cpu")) == "cpu"
 
 
 def test_the_current_device_is_the_one_that_the_program_has_set(unlike, monkeypatch):
@@ -289,11 +286,6 @@ def test_which_device_is_meant_is_found_without_asking_the_driver_again(unlike, 
     monkeypatch.setattr(nvidia, "read_driver", lambda: pytest.fail("asked the driver"))
     monkeypatch.setattr(machine, "version_of", lambda name: pytest.fail("read files"))
     assert as_torch_device(None) == as_torch_device("cuda") == torch.device("cuda", 0)
-
-
-def test_a_name_counts_for_more_than_course_device(monkeypatch):
-    monkeypatch.setenv("COURSE_DEVICE", "cuda:99")
-    assert pick_device("cpu").kind == "cpu"
 
 
 @no_cuda
@@ -359,6 +351,9 @@ def test_waiting_for_xla_runs_what_was_recorded(in_xla):
 def test_xla_has_the_tpus_of_this_machine_or_else_its_rehearsal(monkeypatch, tpus, rehearses, fine):
     monkeypatch.setattr(detect, "xla_tpus", lambda: [Card("a TPU")] * tpus)
     monkeypatch.setattr(detect, "can_rehearse", lambda: rehearses)
+    monkeypatch.setattr(detect, "torch_accelerator", lambda: ("cuda", 0))
+    monkeypatch.delenv("COURSE_DEVICE", raising=False)
+    assert str(as_torch_device(None)) == ("xla:0" if tpus else "cpu")  # never the rehearsal
     if fine:
         assert str(as_torch_device(fine)) == fine
         fine = f"xla:{int(fine[-1]) + 1}"

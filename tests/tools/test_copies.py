@@ -63,6 +63,8 @@ def test_a_learners_folder_gets_each_lesson_once_and_says_nothing(tmp_path):
     assert hand_out({"a.ipynb": "one\n"}, tmp_path / "mine") == []
     assert (tmp_path / "mine" / "a.ipynb").read_bytes() == b"one\n"
     assert hand_out({"a.ipynb": "one\n"}, tmp_path / "mine") == []
+    (tmp_path / "mine" / GIVEN).unlink()  # whoever has the newest copy has no need of a record
+    assert hand_out({"a.ipynb": "one\n"}, tmp_path / "mine") == []
 
 
 def test_a_folder_that_cannot_be_written_is_enough_where_nothing_is_new(tmp_path, monkeypatch):

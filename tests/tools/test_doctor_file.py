@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from stand_ins import REPOSITORY
+from start_python import python
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import doctor_file
@@ -30,6 +31,13 @@ def test_a_file_of_somebody_else_is_kept_and_one_of_ours_is_replaced(one_file):
     with pytest.raises(SystemExit, match="holds something else"):
         doctor_file.write(mine)
     assert mine.read_text() == "my work"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("names", [(), ("one.pyz", "two.pyz")])
+def test_it_writes_the_one_file_that_is_named(tmp_path, names):
+    done = python(doctor_file.__file__, *names, cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("Name the file to write")
 
 
 def test_it_is_small(one_file):

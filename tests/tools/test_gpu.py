@@ -61,16 +61,20 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
     failing = gpu.Part("failing", ("-c", "import sys; sys.exit('no good')"), 60)
     hanging = gpu.Part("hanging", ("-c", "import time; time.sleep(600)"), 0.5)
     lacking = gpu.Part("lacking", ("-c", ""), 60, needs=("there_is_no_such_module",))
-    ended = {part.name: gpu.run(part, tmp_path, False) for part in (failing, hanging, lacking)}
+    killed = gpu.Part("killed", ("-c", "import os; os.kill(os.getpid(), 9)"), 60)
+    parts = failing, hanging, lacking, killed
+    ended = {part.name: gpu.run(part, tmp_path, False) for part in parts}
+    assert ended["killed"].startswith("failed with status -9")
     assert ended["failing"].startswith("failed with status 1")
     assert ended["hanging"] == "stopped after 0.5 s"
     assert "lacks there_is_no_such_module" in ended["lacking"]
     assert "no good" in gpu.write_report(tmp_path, ended, dry=False).read_text()
 
 
-def test_a_key_that_the_beginning_of_a_long_log_cuts_is_no_part_of_the_report(tmp_path):
+@pytest.mark.parametrize("times", [4, 1200])
+def test_a_key_that_the_beginning_of_a_long_log_cuts_is_no_part_of_the_report(tmp_path, times):
     (tmp_path / "logs").mkdir()
-    log = "--api-key " + "s3cr3t" * 4 + "\n" + "x" * 5990
+    log = "--api-key " + "s3cr3t" * times + "\n" + "x" * 5990
     (tmp_path / "logs" / "tests.txt").write_text(log)
     report = gpu.write_report(tmp_path, {"tests": "failed"}, dry=False).read_text()
     assert "x" * 5000 in report and "s3cr3t" not in report

@@ -18,10 +18,11 @@ pytestmark = [
 ]
 
 STAND_IN = """#!{python}
-import pathlib, sys
+import os, pathlib, sys
 asked = " ".join(sys.argv[1:])
+patience = [os.environ.get(name, "") for name in ("UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES")]
 with open({log!r}, "a") as log:
-    log.write(asked + "\\n")
+    log.write(" ".join([*filter(None, patience), asked]) + "\\n")
 for word in {fails!r}:
     if word in asked:
         sys.exit("error: refused\\n  Caused by: no answer to " + word)
@@ -58,6 +59,7 @@ def test_learners_get_the_learners_packages_with_the_cpu_build_first(tmp_path):
     python = sys.executable if sys.version_info < (3, 14) else install.FITS
     assert asked[0].startswith("venv") and asked[0].endswith(f"--python {python}")
     assert asked[-2].endswith("--torch-backend=cpu torch")
+    assert asked[-2].startswith("10 1 pip install")  # seconds and retries of a network that blocks
     assert asked[-1].endswith(f"constraints.txt -e {install.ROOT}[learn]")
     assert (tmp_path / "env" / "ready-learn").exists()
     settings = tmp_path / "env" / "share" / "jupyter" / "lab" / "settings" / "overrides.json"

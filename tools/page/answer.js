@@ -2,6 +2,7 @@
 // The sentences are those of course_tools/estimate/advice.py; a test compares them.
 
 import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
+import { YOURS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
 
@@ -23,9 +24,10 @@ import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
  * @property {number} step seconds
  * @property {[number, number, number]} seconds of the whole job: low, estimate, high
  * @property {[number, number, number] | null} cost in dollars, or null without a price
+ * @property {number} kind of the offer: its place in the list of kinds, or `YOURS`
+ * @property {string | null} seller who asks the price for what, or null without one
  * @property {number | null} needed bytes of memory, or null where that is not known
  * @property {number | null} capacity bytes of memory that a program can use
- * @property {number} [margin] of memory that an estimate has to leave
  * @property {boolean} fits false only where it is known not to fit
  * @property {string} limit what limits a step
  * @property {[number, number] | null} tokens that answers get per second, low and high
@@ -39,6 +41,7 @@ const FREE_S = 600; // a job that takes so many seconds is not worth renting for
 const [SMALL_FLOPS, SMALL_S] = [60 * 110e9, 120];
 const BRIM = 0.9; // a step that needs more of a memory only just fits
 const MOST_GROUPS = 2; // that the answer names of those too close to call
+const AS_MUCH = 1.25; // times the cost or time of an unchecked device are about as much
 
 /** @param {Row} row */
 export function label(row) {
@@ -59,6 +62,26 @@ function dollars(row) {
 /** @param {Row[]} rows */
 function fastest(rows) {
   return [...rows].sort((one, other) => one.seconds[1] - other.seconds[1])[0];
+}
+
+/**
+ * The row of the least time or cost, as `_least` of course_tools/estimate/advice.py finds it.
+ * @param {Row[]} rows
+ * @param {"seconds" | "cost"} what
+ */
+function least(rows, what) {
+  const weighed = (/** @type {Row} */ row) => (row[what]?.[1] ?? 0) * (row.checked ? 1 : AS_MUCH);
+  return [...rows].sort((one, other) => weighed(one) - weighed(other))[0];
+}
+
+/**
+ * The rows whose prices can be compared, as `comparable` of course_tools/estimate/advice.py says.
+ * @param {Row[]} rows
+ */
+function comparable(rows) {
+  const priced = rows.filter((row) => costOf(row));
+  const first = Math.min(...priced.map((row) => row.kind).filter((kind) => kind !== YOURS));
+  return priced.filter((row) => dollars(row) === 0 || [YOURS, first].includes(row.kind));
 }
 
 /** Whether one device is faster than another for sure. @param {Row} one @param {Row} other */
@@ -101,18 +124,18 @@ function choose(rows, limit, free) {
   if (offer && !own.some((row) => better(row) || surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
   const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, FREE_S));
-  if (soon.length && !own.length) return found(fastest(soon), "minutes");
+  if (soon.length && !own.length) return found(least(soon, "seconds"), "minutes");
   const inTime = able.filter((row) => row.seconds[2] <= limit);
   const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
   if (inTime.length === 0) {
-    return found(fastest(perhaps.length ? perhaps : able), perhaps.length ? "perhaps" : "late");
+    return perhaps.length ? found(least(perhaps, "seconds"), "perhaps") : found(fastest(able), "late");
   }
-  const priced = able.filter((row) => costOf(row) && row.seconds[0] <= limit);
-  priced.sort((one, other) => dollars(one) - dollars(other));
-  const sure = priced.find((row) => row.seconds[2] <= limit);
-  const row = sure ?? fastest(inTime);
-  const cheaper = priced.length && priced[0] !== row ? priced[0] : null;
-  return { row, why: sure ? "cheapest" : "fastest", cheaper };
+  const priced = comparable(able).filter((row) => row.seconds[0] <= limit);
+  const sure = priced.filter((row) => row.seconds[2] <= limit);
+  const row = sure.length ? least(sure, "cost") : least(inTime, "seconds");
+  const [cheapest] = [...priced].sort((one, other) => dollars(one) - dollars(other));
+  const cheaper = sure.includes(cheapest) ? null : cheapest ?? null;
+  return { row, why: sure.length ? "cheapest" : "fastest", cheaper };
 }
 
 /**
@@ -146,7 +169,7 @@ export function advise(rows, deadlineHours, free) {
   const verb = row.mine ? "Use" : row.own ? "Stay on" : "Rent";
   const sentence = `${verb} ${name}: ${amount}.`;
   if (cheaper) {
-    const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;
+    const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)}${doubt(cheaper)})`;
     return `${sentence} ${capital(the(cheaper))} ${less} but may miss ${limit}.`;
   }
   return sentence + sayFaster(row, rows, (row.own || row.mine === true) && row.seconds[1] > FREE_S);
@@ -163,7 +186,7 @@ function sayFree(row) {
   const sessions = Math.ceil(hours / /** @type {Offer} */ (row.offer).session_hours);
   const takes = row.count === 1 ? `a ${label(row)} takes` : `${label(row)} take`;
   const many = sessions === 1 ? "one session" : `about ${sessions.toLocaleString("en-US")} sessions`;
-  return `Free: ${takes} ${times(row)}, in ${many}.`;
+  return `Free: ${takes} ${timesOf(row)}, in ${many}.`;
 }
 
 /**
@@ -173,10 +196,10 @@ function sayFree(row) {
  * @param {boolean} asked
  */
 function sayFaster(row, rows, asked) {
-  const faster = rows.filter((each) => costOf(each) && surelyFaster(each, row));
+  const faster = comparable(rows).filter((each) => surelyFaster(each, row));
   if (!asked || faster.length === 0) return "";
-  const [least] = faster.sort((one, other) => dollars(one) - dollars(other));
-  return ` ${capital(the(least))} would take ${times(least)}, ${costs(least)}.`;
+  const [cheapest] = faster.sort((one, other) => dollars(one) - dollars(other));
+  return ` ${capital(the(cheapest))} would take ${amounts(cheapest)}.`;
 }
 
 /** @param {Row} row @param {Row | null} cheaper @param {string} limit */
@@ -245,24 +268,35 @@ export function costs(row) {
   return cost ? sayMoney(cost[0], cost[2]) : "no price";
 }
 
-/** @param {Row} row */
+/** Time, cost and who asks it, and whether the interval is only assumed. @param {Row} row */
 function amounts(row) {
-  return costOf(row) ? `${times(row)}, ${costs(row)}` : `${times(row)}; no price is known here`;
+  const cost = costOf(row);
+  if (!cost) return `${timesOf(row)}; no price is known here${doubt(row)}`;
+  const seller = row.mine || row.own || cost[1] === 0 ? "" : ` (${row.seller})`;
+  return `${timesOf(row)}, ${costs(row)}${seller}${doubt(row)}`;
+}
+
+/** The time, with the speed of answers. @param {Row} row */
+function timesOf(row) {
+  return row.tokens ? `${times(row)}, ${row.tokens.map(digits).join(" to ")} tokens/s` : times(row);
+}
+
+/** @param {Row} row */
+function doubt(row) {
+  return row.checked ? "" : ", unchecked";
 }
 
 /** @param {Row} row */
 export function fit(row) {
   if (row.needed === null) return row.own ? "measured" : "not known";
-  const room = row.capacity === null ? "" : ` of ${sayBytes(row.capacity)}`;
-  if (!row.fits) return `no: ${sayBytes(row.needed)}${marginOf(row)}${room}`;
-  const brim = row.capacity !== null && row.needed > BRIM * row.capacity;
-  return `${brim ? "just" : "yes"}: ${sayBytes(row.needed)}${room}`;
-}
-
-/** The margin, where it alone is why a step does not fit. @param {Row} row */
-function marginOf({ needed, capacity, margin }) {
-  const alone = needed !== null && capacity !== null && margin && needed <= capacity;
-  return alone ? ` and ${sayBytes(needed * margin)} to spare` : "";
+  const [needs, has] = [sayBytes(row.needed), row.capacity === null ? "" : sayBytes(row.capacity)];
+  if (row.fits) {
+    const brim = row.capacity !== null && row.needed > BRIM * row.capacity;
+    return `${brim ? "just" : "yes"}: ${needs}${has && ` of ${has}`}`;
+  }
+  // the estimate may be off by more than the rest
+  if (row.needed <= (row.capacity ?? 0)) return `no: about ${needs}, too near its ${has}`;
+  return `no: needs ${needs}, has ${has}`;
 }
 
 /**
@@ -365,10 +399,15 @@ export function table(rows) {
   return rows.map((row) => [
     row.mine ? `${label(row)}, yours` : label(row),
     row.fits ? times(row) : `(${times(row)})`,
-    row.fits ? costs(row) : `(${costs(row)})`,
+    row.fits ? costCell(row) : `(${costCell(row)})`,
     fit(row),
     lastCell(row),
   ]);
+}
+
+/** The cost, with the kind of offer where it is not on demand. @param {Row} row */
+function costCell(row) {
+  return row.kind > 0 && dollars(row) > 0 ? `${costs(row)}, ${row.seller?.split(", ")[1]}` : costs(row);
 }
 
 /** What limits a step, or how fast answers are written. @param {Row} row */

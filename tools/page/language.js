@@ -21,7 +21,8 @@
  *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
  * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
  *   arithmetic_share: number, layer_s: number, host_s: Record<string, number>, kv_times: number,
- *   kv_spread: number, byte_flops: number, evidence: LanguageEvidence[]}} Runtime
+ *   kv_spread: number, byte_flops: number, unpack_flops?: Record<string, number>, expert_layer_s?: number,
+ *   evidence: LanguageEvidence[]}} Runtime
  */
 
 const MASTER = 8; // bytes of a weight that is kept in 32 bits: read, written and read again in 16
@@ -151,6 +152,7 @@ export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak, pl
   const { prompt, generated, bits } = asked;
   const rate = bandwidth * runtime.bandwidth_share;
   const host = shape.layers * runtime.host_s[bits] * slowness;
+  const ofLayer = (shape.experts > 1 && runtime.expert_layer_s) || runtime.layer_s;
   const arithmetic = peak * runtime.arithmetic_share;
   const [ofLinear, elsewhere] = runtime.bytes[bits];
   const head = shape.vocabulary * shape.hidden;
@@ -161,7 +163,7 @@ export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak, pl
   };
   const seconds = (/** @type {number} */ bytes, /** @type {number} */ flops) => {
     const calculated = Math.max(flops / arithmetic, (bytes * runtime.byte_flops) / plain);
-    return Math.hypot(host, shape.layers * runtime.layer_s + bytes / rate + calculated);
+    return Math.hypot(host, shape.layers * ofLayer + bytes / rate + calculated);
   };
   const attention = 2 * shape.layers * shape.query * prompt ** 2;
   const copies = runtime.kv_times + (runtime.kv_spread * shape.query) / shape.kv;

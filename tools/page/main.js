@@ -4,7 +4,7 @@ import {
   advise, header, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
 } from "./answer.js";
 import {
-  CHIPS, FREE, MODELS, PROVIDERS, RUNTIMES, evidence, leftOut, listPrice, problemOf,
+  CHIPS, FREE, MODELS, PROVIDERS, RUNTIMES, evidence, leftOut, listPrice, offerOf, priceOf, problemOf,
 } from "./model.js";
 import { readNumber, readPrice, say, sayBytes, sayCount } from "./numbers.js";
 import {
@@ -230,7 +230,8 @@ function readCards(next) {
     mark(id, "problem" in read ? read.problem : "");
     const before = question.prices[name];
     const price = "value" in read ? read.value : before;
-    if (price !== undefined && price !== listPrice(next.provider, name)) next.prices[name] = price;
+    const listed = listPrice(next.provider, name)?.price ?? null;
+    if (price !== undefined && price !== listed) next.prices[name] = price;
   }
   readOwnChip(next);
 }
@@ -330,14 +331,18 @@ function writePrices() {
   at("provider").value = question.provider;
   for (const box of document.querySelectorAll("input[data-card]")) {
     const name = /** @type {HTMLInputElement} */ (box).dataset.card ?? "";
-    const price = name in question.prices ? question.prices[name] : listPrice(question.provider, name);
-    at(`${box.id}-price`).value = asText(price);
+    at(`${box.id}-price`).value = asText(priceOf(question, name)?.price ?? null);
   }
   const dates = [...PROVIDERS.values()].map((one) => one.date).sort();
   const asked = PROVIDERS.get(question.provider);
+  const unlike = question.devices.flatMap((name) => {
+    const price = priceOf(question, name);
+    return price && price.kind > 0 ? [`${name} (${offerOf(price)})`] : [];
+  });
+  const others = unlike.length && unlike.length < question.devices.length ? `. Not compared by cost with them: ${unlike.join(", ")}` : "";
   const list = asked
     ? `List prices of ${asked.date}; ${asked.what}.`
-    : `List prices of ${dates[0]} to ${dates[dates.length - 1]}, of the first provider that has the card.`;
+    : `List prices of ${dates[0]} to ${dates[dates.length - 1]}, the cheapest on demand in a data centre${others}.`;
   at("price-note").textContent = `${list} Change them to yours.`;
 }
 

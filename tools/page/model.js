@@ -4,7 +4,7 @@ import {
   fineTuningEvidence, fineTuningMemory, fineTuningWork, inferenceEvidence, inferenceMemory,
   inferenceTimes, trainedNumbers,
 } from "./language.js";
-import { BITS, TUNINGS } from "./question.js";
+import { BITS, TUNINGS, YOURS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
@@ -15,7 +15,7 @@ import { BITS, TUNINGS } from "./question.js";
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, sold: number, link: number | null,
- *   throughHost: number, family: string, oldHost: number, lowPower: number}} Chip
+ *   throughHost?: number, family: string, oldHost?: number, lowPower?: number}} Chip
  */
 
 /**
@@ -78,8 +78,8 @@ export const RUNTIMES = DATA.runtimes;
 const NOTHING = /** @type {[number, number, number]} */ ([0, 0, 0]);
 
 /** @type {Map<string, Chip>} */
-export const CHIPS = new Map(DATA.chips.map((/** @type {Chip & {corrected: number}} */ chip) => {
-  const capacity = chip.sold * 2 ** 30 * (1 - chip.corrected / 16); // see memory_model.py
+export const CHIPS = new Map(DATA.chips.map((/** @type {Chip & {corrected?: number}} */ chip) => {
+  const capacity = chip.sold * 2 ** 30 * (1 - (chip.corrected ?? 0) / 16); // see memory_model.py
   return [chip.name, { ...chip, capacity }];
 }));
 /** @type {Map<string, Model>} */
@@ -92,8 +92,9 @@ function numbersIn(text) {
 /** @type {import("./answer.js").Offer[]} */
 export const FREE = DATA.free;
 /**
- * Who rents out cards, how they bill, and at what price of an hour.
- * @typedef {{name: string, what: string, prices: Record<string, number>, date: string}} Provider
+ * Who rents out cards, how they bill, and at what price of an hour; the second number is the place of
+ * its kind in the list of kinds.
+ * @typedef {{name: string, what: string, prices: Record<string, [number, number]>, date: string}} Provider
  */
 /** @type {Map<string, Provider>} */
 export const PROVIDERS = new Map(DATA.providers.map((/** @type {Provider} */ one) => [one.name, one]));
@@ -437,7 +438,7 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const here = { throughHost: 0, family: "", oldHost: 0, lowPower: 0 };
+  const here = { family: "" };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity, sold: memory }];
 }
@@ -589,19 +590,38 @@ export function freeRows(question) {
 }
 
 /**
- * What an hour of a device costs in the list that was chosen, or null.
- * @param {string} provider "" for the first that has the device
+ * What an hour of a device costs: who asks it, and the place of its kind of offer in the list.
+ * @typedef {{price: number, kind: number, provider: string}} Price
+ */
+
+/**
+ * The list price of a device, as `list_prices` of course_tools/estimate/prices.py chooses it, or null.
+ * @param {string} provider "" for all
  * @param {string} device
+ * @returns {Price | null}
  */
 export function listPrice(provider, device) {
-  const lists = provider ? [PROVIDERS.get(provider)] : [...PROVIDERS.values()];
-  return lists.find((list) => list && Object.hasOwn(list.prices, device))?.prices[device] ?? null;
+  const lists = [...PROVIDERS.values()].filter((list) => !provider || list.name === provider);
+  const has = lists.filter((list) => Object.hasOwn(list.prices, device));
+  const found = has.map(({ name, prices: { [device]: [price, kind] } }) => ({ price, kind, provider: name }));
+  return found.sort((one, other) => one.kind - other.kind || one.price - other.price)[0] ?? null;
 }
 
-/** The price of an hour: the user's own, else of the list. @param {Question} question @param {string} device */
+/**
+ * The price of an hour: the user's own, else of the list.
+ * @param {Question} question
+ * @param {string} device
+ * @returns {Price | null}
+ */
 export function priceOf(question, device) {
-  const typed = Object.hasOwn(question.prices, device);
-  return typed ? question.prices[device] : listPrice(question.provider, device);
+  if (!Object.hasOwn(question.prices, device)) return listPrice(question.provider, device);
+  const price = question.prices[device];
+  return price === null ? null : { price, kind: YOURS, provider: "" };
+}
+
+/** What is offered, and by whom. @param {Price} price */
+export function offerOf({ kind, provider }) {
+  return provider ? `${provider}, ${DATA.kinds[kind]}` : "your price";
 }
 
 /** Names of chosen chips that have no row, and why. @param {Question} question */
@@ -660,25 +680,27 @@ function stepOn(question, chip, batch) {
  * @returns {StepOn}
  */
 function answersOn(question, shape, chip, batch) {
-  const runtime = RUNTIMES[question.runtime];
+  const known = RUNTIMES[question.runtime];
+  const unpacking = question.bits === "4" ? known.unpack_flops?.[chip.family] : undefined;
+  const runtime = { ...known, byte_flops: unpacking ?? known.byte_flops };
   const precision = precisionOf(question, chip);
   const peak = chip.peaks[precision] * 1e12 * achieved(chip, precision);
   const plain = (chip.peaks.fp32 ?? chip.peaks[precision]) * 1e12;
   const slowness = chip.oldHost ? 1 : NEW_HOST.launch / OLD_HOST.launch;
   const times = inferenceTimes(shape, question, batch, runtime, chip.bandwidth * 1e9, peak, plain, slowness);
-  const known = inferenceEvidence(runtime, chip.name, shape, Number(question.bits));
+  const error = inferenceEvidence(runtime, chip.name, shape, Number(question.bits));
   const [prompt, answer] = [times.prefill, question.generated * times.decode];
   const rate = (question.count * batch) / times.decode;
   return {
     seconds: [
-      prompt / known.prefill + answer / known.decode,
+      prompt / error.prefill + answer / error.decode,
       prompt + answer,
-      prompt * known.prefill + answer * known.decode,
+      prompt * error.prefill + answer * error.decode,
     ],
     limit: "",
-    checked: !known.assumed,
-    reasons: [known.about],
-    tokens: [rate / known.decode, rate * known.decode],
+    checked: !error.assumed,
+    reasons: [error.about],
+    tokens: [rate / error.decode, rate * error.decode],
     flops: null,
   };
 }
@@ -700,7 +722,7 @@ function rowOf(question, chip, batch) {
   const together = batch * question.count;
   const steps = stepsOf(question, together);
   const price = priceOf(question, chip.name);
-  const hourly = price === null ? null : (price * question.count) / 3600;
+  const hourly = price === null ? null : (price.price * question.count) / 3600;
   const job = /** @type {[number, number, number]} */ (seconds.map((each) => each * steps));
   return {
     device: chip.name,
@@ -712,8 +734,9 @@ function rowOf(question, chip, batch) {
     step: seconds[1],
     seconds: job,
     cost: hourly === null ? null : [job[0] * hourly, job[1] * hourly, job[2] * hourly],
+    kind: price?.kind ?? YOURS,
+    seller: price && offerOf(price),
     needed: neededBy(question, batch),
-    margin: shapeOf(question) ? DATA.memory.formula_margin : DATA.memory.margin,
     capacity: chip.capacity,
     fits: fitsOn(question, chip, batch),
     limit,
@@ -737,6 +760,8 @@ function ownRow(question, step) {
     step,
     seconds: [seconds, seconds, seconds],
     cost: null,
+    kind: YOURS,
+    seller: null,
     needed: null,
     capacity: null,
     fits: true,

@@ -3,6 +3,7 @@
 
 import { METHODS, label, stateOf, times } from "./answer.js";
 import { MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, thatFits } from "./model.js";
+import { YOURS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
@@ -11,7 +12,7 @@ import { MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, t
 export function rowsOf(question) {
   const none = /** @type {[number, number, number]} */ ([0, 0, 0]);
   return answerRows(question).map((row) =>
-    question.mine.includes(row.device) ? { ...row, mine: true, cost: none } : row,
+    question.mine.includes(row.device) ? { ...row, mine: true, cost: none, kind: YOURS } : row,
   );
 }
 

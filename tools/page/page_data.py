@@ -11,7 +11,7 @@ from course_tools.estimate.language.finetuning import finetuning_numbers as fine
 from course_tools.estimate.language.language_model import FEED_FORWARD, language_models
 from course_tools.estimate.language.serving import serving_numbers
 from course_tools.estimate.memory.memory_model import memory_numbers
-from course_tools.estimate.prices import PRICES_FILE
+from course_tools.estimate.prices import KINDS, PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.step_time import fitted, numbers
 
@@ -38,6 +38,7 @@ def page_data() -> dict[str, Any]:
         },
         "runtimes": serving_numbers()["runtimes"],
         "chips": _chips(),
+        "kinds": KINDS,
         "providers": [_provider(one, prices["prices"]) for one in prices["providers"]],
         "free": prices["free"],
         "models": _image_networks() | json.loads(OTHERS.read_text("utf-8")) | _language_models(),
@@ -45,13 +46,15 @@ def page_data() -> dict[str, Any]:
 
 
 def _provider(provider: dict[str, Any], prices: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a provider's name, how it bills, its prices of an hour, and when they were read."""
+    """Return a provider's name, how it bills, its prices of an hour with the place of their kind in
+    KINDS, and when they were read.
+    """
     own = [row for row in prices if row["provider"] == provider["name"]]
     return {
         "name": provider["name"],
         "what": provider["what"],
         "date": max(row["date"] for row in own),
-        "prices": {row["device"]: row["usd_per_hour"] for row in own},
+        "prices": {row["device"]: [row["usd_per_hour"], KINDS.index(row["kind"])] for row in own},
     }
 
 
@@ -60,22 +63,21 @@ def _chips() -> list[dict[str, Any]]:
     low_power = fitted()["factors"]["low power"]
     found = []
     for chip in chip_data.all_chips():
-        found.append(
-            {
-                "name": chip.name,
-                "vendor": chip.vendor,
-                "peaks": dict(chip.peaks),
-                "achieved": dict(chip.achieved_share),
-                "bandwidth": chip.bandwidth_gb_per_s,
-                "sold": chip.memory_gb,
-                "corrected": int(chip.corrected),
-                "link": links.get(chip.link),
-                "throughHost": int(chip.link == THROUGH_HOST),
-                "lowPower": int(chip.watts is not None and chip.watts <= low_power["watts"]),
-                "oldHost": int(chip.old_host),
-                "family": chip.family,
-            }
-        )
+        figures = {
+            "name": chip.name,
+            "vendor": chip.vendor,
+            "peaks": dict(chip.peaks),
+            "achieved": dict(chip.achieved_share),
+            "bandwidth": chip.bandwidth_gb_per_s,
+            "sold": chip.memory_gb,
+            "corrected": int(chip.corrected),
+            "link": links.get(chip.link),
+            "throughHost": int(chip.link == THROUGH_HOST),
+            "lowPower": int(chip.watts is not None and chip.watts <= low_power["watts"]),
+            "oldHost": int(chip.old_host),
+            "family": chip.family,
+        }
+        found.append({name: value for name, value in figures.items() if value != 0})
     return found
 
 

@@ -60,7 +60,7 @@ function estimateCall(question) {
   const prices = question.devices.map((name) => ({ name, price: priceOf(question, name) }));
   const priced = prices.filter(({ price }) => price !== null);
   if (Object.keys(question.prices).length) {
-    lines.push(`prices={${priced.map(({ name, price }) => `${text(name)}: ${price}`).join(", ")}}`);
+    lines.push(`prices={${priced.map(({ name, price }) => `${text(name)}: ${price?.price}`).join(", ")}}`);
   } else if (question.provider) lines.push(`prices=${text(question.provider)}`);
   return lines;
 }

@@ -19,7 +19,7 @@
  * @property {string[]} devices
  * @property {OwnChip | null} chip
  * @property {number} count devices that work together
- * @property {string} provider whose list prices are taken, or "" for the first that has a card
+ * @property {string} provider whose list prices are taken, or "" for the cheapest on demand
  * @property {Record<string, number | null>} prices dollars an hour, or null for none, where they
  *   differ from that list
  * @property {string[]} mine cards that the reader has
@@ -32,6 +32,7 @@
 export const PRECISIONS = ["amp", "bf16", "fp16", "tf32", "fp32"];
 export const TUNINGS = ["full", "lora", "4-bit"];
 export const BITS = ["16", "8", "4"];
+export const YOURS = -1; // the kind of a price that the reader typed
 const LONGEST_ADDRESS = 60_000;
 export const LONGEST_TEXT = 1e7; // tokens
 
@@ -75,7 +76,7 @@ export function defaultQuestion(kind = "images", usual = {}) {
     bits: "16",
     runtime: "vLLM",
     deadline: 48,
-    devices: ["T4", "A100 80GB", "L4", "H100 SXM", "RTX 4090"],
+    devices: ["T4", "L4", "A100 80GB", "H100 SXM", "RTX 4090", "RTX 5090"], // DEVICES of chips.py
     chip: null,
     count: 1,
     provider: "",

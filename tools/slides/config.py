@@ -9,6 +9,7 @@ import nbformat
 from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.predictions import settling_cells
 from tools.setup_cell import read_address
 
 MOST_LINES = 26  # of code on a slide
@@ -40,6 +41,25 @@ def without_what_a_class_need_not_see(notebook, resources):
                 output.text = GLOO.sub("", output.text)
         if cell.metadata.get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
             cell.source = re.sub(r"\A<details>", "<details open>", cell.source)
+    return notebook, resources
+
+
+def with_questions_before_their_answers(notebook, resources):
+    """Mark the cells that settle a prediction: with the prediction one sees their code at most, and
+    a picture, which is shown without its code, has a slide of its own.
+    """
+    settling = settling_cells(notebook.cells)
+    before = None
+    for cell in notebook.cells:
+        shown = cell.metadata.get("slideshow", {}).get("slide_type", "-")
+        if cell.cell_type == "markdown" and before in settling and shown == "-":
+            cell.metadata.slideshow = {"slide_type": "fragment"}
+        elif cell in settling and shown != "skip":
+            cell.metadata.tags = [*cell.metadata.get("tags", []), "settles"]
+            if shown in ("-", "fragment"):
+                alone = any(kind in str(cell.outputs) for kind in ("image/png", "course-diff"))
+                cell.metadata.slideshow = {"slide_type": "subslide" if alone else "-"}
+        before = cell
     return notebook, resources
 
 
@@ -124,6 +144,7 @@ c.SlidesExporter.preprocessors = [
     with_the_opening_picture_alone,
     without_what_a_class_need_not_see,
     with_sections_on_slides_of_their_own,
+    with_questions_before_their_answers,
     with_long_code_on_several_slides,
     with_links_to_the_book,
     with_formulas,

@@ -34,13 +34,14 @@ Beside 4-bit weights PEFT's `prepare_model_for_kbit_training` puts embedding, he
 bits, and so what goes from block to block: e and s are `trained_bytes`, which is 2 where all is in
 16 bits, as in torchtune; else s is 2. PEFT casts the input of each adapter.
 
-The time is that of `finetuning_step` in the model of `time.step_time`.
+The time is that of `finetuning_step` in the model of `time.step_time`. In 32 bits a block keeps
+twice as much.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers, answer_all
 from course_tools.estimate.checks import check_positive, spelled
 from course_tools.estimate.chips import DEVICES, Chip
-from course_tools.estimate.counting.work import Work
+from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.demand import StepOnMachine
 from course_tools.estimate.language.finetuning_step import finetuning_step
 from course_tools.estimate.language.language_model import (
@@ -60,7 +61,7 @@ from course_tools.estimate.language.language_model import (
 from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits
 from course_tools.estimate.time.error_factor import ErrorFactor
-from course_tools.estimate.time.step_time import Host, step_time
+from course_tools.estimate.time.step_time import Host, StepTime, step_time
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 LENGTH = 2048  # tokens of a sample where none is named, unless the model's context is shorter
@@ -97,8 +98,8 @@ class Tuning:
         batch: samples in a step.
         length: tokens of a sample.
         targets: the linear layers that get LoRA's matrices.
-        rank, optimizer, trained_bytes, in_backward, checkpointing, chunks, compiled: as for
-            `estimate_finetuning`.
+        rank, optimizer, trained_bytes, in_backward, checkpointing, chunks, compiled, padded,
+        in_32_bits: as for `estimate_finetuning`.
     """
 
     name: str
@@ -114,6 +115,8 @@ class Tuning:
     checkpointing: bool
     chunks: int
     compiled: bool
+    padded: bool = False
+    in_32_bits: bool = False
     together = False
     training = True
 
@@ -143,6 +146,7 @@ class Tuning:
         block = shape.block_bytes(in_step)
         if self.method != "full":
             block += 2 * in_step * sum(shape.shapes[name][0] for name in self.targets)
+        block *= 2 if self.in_32_bits else 1
         logits = in_step / self.chunks * shape.vocabulary * numbers["bytes_per_logit"]
         activations = shape.layers * block + logits
         if self.checkpointing:  # the logits have gone when the first block is computed again
@@ -190,7 +194,9 @@ class Tuning:
         launches = finetuning_numbers()["step"]["launch_s"]
         host = Host(0.0, launches, "fitted on published fine-tunings")
         work = replace(self.work, precision=chip.at("amp"))
-        parts = step_time(work, chip, host=host, compiled=self.compiled)
+        parts = self._seconds(
+            work, partial(step_time, chip=chip, host=host, compiled=self.compiled)
+        )
         evidence = self._evidence(chip)
         tokens = self.batch * self.length
         low, high = parts.total_s / evidence.factor, parts.total_s * evidence.upper
@@ -205,6 +211,26 @@ class Tuning:
             tokens_per_s=(tokens / high, tokens / low),
         )
 
+    def _seconds(self, work: Work, time: Callable[[Work], StepTime]) -> StepTime:
+        """Return the seconds of a step with the kind of attention that is asked.
+
+        A padding mask keeps all scores, not the causal half, and takes a kernel of half the speed
+        of flash attention (Dao 2023, arXiv 2307.08691). In 32 bits nothing but the products with
+        the frozen weights is in 16, and what lies between them moves twice the bytes.
+        """
+        scores = Sums(2 * work.attention.flops)
+        if not self.in_32_bits:
+            return time(replace(work, attention=Sums(2 * scores.flops)) if self.padded else work)
+        frozen = time(replace(work, attention=Sums(), other=Sums()))
+        between = Sums(work.other.flops, 2 * work.other.bytes_moved, work.other.kernels)
+        rest = replace(work, precision="fp32", matrix=Sums(), unaligned=0.0, other=between)
+        more = time(replace(rest, attention=scores))
+        return StepTime(
+            launch_s=more.launch_s,
+            memory_s=frozen.memory_s + more.memory_s,
+            arithmetic_s=frozen.arithmetic_s + more.arithmetic_s,
+        )
+
     def _evidence(self, chip: Chip) -> ErrorFactor:
         known = next(
             one
@@ -214,6 +240,7 @@ class Tuning:
             and self.batch * self.length >= one["tokens"]
             and self.length >= one.get("length", 1)
             and self.shape.parameters >= one.get("parameters", 0)
+            and (one.get("assumed") or not (self.padded or self.in_32_bits))
         )
         checked = not known.get("assumed", False)
         return ErrorFactor(known["factor"], checked, (known["about"],), known.get("slower"))
@@ -242,9 +269,13 @@ class Tuning:
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""
+        row = rows[0]
+        how = ", padded=True" * self.padded + ", in_32_bits=True" * self.in_32_bits
         lines = [
-            f"{self.name}, {self.method}: samples of {self.length:,} tokens, padded or packed to "
-            f"that length; shorter ones take less time in proportion (length=)."
+            f"The job: {self.name}, method={self.method!r}, samples={row.samples:.0f}, "
+            f"epochs={row.epochs}, batch={self.batch}, length={self.length}, "
+            f"optimizer={self.optimizer!r}{how}. Samples are padded or packed to that length in "
+            f"tokens: shorter ones take less time in proportion."
         ]
         if self.checkpointing:
             lines.append(
@@ -254,9 +285,9 @@ class Tuning:
         if self.shape.context and self.length > self.shape.context:
             lines.append(f"It was made for at most {self.shape.context:,} tokens.")
         numbers = finetuning_numbers()
-        if self.method == "4-bit":
+        if self.method == "4-bit" and not self.in_32_bits:
             lines.append(numbers["autocast"])
-        if self.length >= LONG:
+        if self.length >= LONG and not self.padded:
             lines.append(numbers["long"])
         if self.method != "full":
             lines.append(numbers["reserved"])
@@ -293,6 +324,8 @@ def estimate_finetuning(
     checkpointing: bool = True,
     chunks: int = 1,
     compiled: bool = False,
+    padded: bool = False,
+    in_32_bits: bool = False,
     deadline_hours: float | None = None,
     prices: Mapping[str, float] | str | None = None,
     currency: str = "$",
@@ -327,6 +360,9 @@ def estimate_finetuning(
         chunks: pieces in which the head and the loss are computed: 1 in Transformers, 8 in
             torchtune.
         compiled: whether the model goes through torch.compile.
+        padded: samples come with a padding mask, which rules out flash attention.
+        in_32_bits: attention and adapters are computed in 32 bits, as PEFT does with 4-bit weights
+            where no autocast is on (bf16=True of a Trainer).
         deadline_hours, prices, currency: as for `estimate`.
 
     Raises:
@@ -362,6 +398,8 @@ def estimate_finetuning(
         checkpointing=checkpointing,
         chunks=check_positive("chunks", chunks),
         compiled=compiled,
+        padded=padded,
+        in_32_bits=in_32_bits,
     )
     if tokens is not None:
         samples = check_positive("tokens", tokens) / length  # type: ignore[assignment]

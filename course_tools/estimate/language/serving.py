@@ -19,13 +19,15 @@ runtime (serving.json):
     seconds(b, f) = hypot(layers * host_s,                              host and chip overlap
                           layers * layer_s + b / rate + max(f / arithmetic, b * byte_flops / fp32))
 
-`layer_s` is what a layer takes beside its bytes and operations, and `host_s` what a host of 2021
-needs to launch it; one of today needs as much less as in `time.step_time`. llama.cpp unpacks and
+`layer_s` is what a layer takes beside its bytes and operations (with experts `expert_layer_s`),
+and `host_s` what a host of 2021 needs to launch it; one of today needs as much less as in
+`time.step_time`. llama.cpp unpacks and
 multiplies outside the tensor cores, so a byte takes `byte_flops` operations of the peak in fp32
-there: a card with much bandwidth for its fp32, such as the A100, does not reach it. Transformers
-copies keys and values into a longer tensor for each token (`kv_times`), and once for each head that
-shares them (`kv_spread`). With experts, `linear used` is what one token meets, and `linear met`
-what the tokens of a step meet together, an even share for each expert.
+there: a card with much bandwidth for its fp32, such as the A100, does not reach it. In 4 bits the
+cards of data centres take `unpack_flops`, so an H200 writes hardly faster than an H100.
+Transformers copies keys and values into a longer tensor for each token (`kv_times`), and once for
+each head that shares them (`kv_spread`). With experts, `linear used` is what one token meets, and
+`linear met` what the tokens of a step meet together, an even share for each expert.
 
 The numbers are fitted on published rates, and the factors are the errors that were seen on them.
 """
@@ -163,8 +165,8 @@ class Serving:
         """Return a batch of requests, from the prompts to the ends of the answers, on a machine."""
         if machine.count > 1:
             raise ValueError(
-                f"serving is estimated on one card, but {machine.name} was asked for. Each of "
-                f"several cards answers as many requests."
+                f"serving is estimated on one card, but {machine.name} was asked for. Where each "
+                f"has a copy, each answers as many requests; a split model is not estimated."
             )
         chip, known = machine.chip, self._evidence(machine.chip)
         rates = self.rates(chip)
@@ -193,22 +195,12 @@ class Serving:
             if bits < self.bits:
                 yield f"the model in {bits} bits", replace(one, bits=bits)
 
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str:
-        """Return which device to take, and what to do where the model fits none."""
-        what = f"{self.name} in {self.bits} bits"
-        able = [row for row in rows if row.fits]
-        if not able:
-            needed = format_bytes(self.memory.needed_bytes)
-            return f"{what} needs {needed} and fits none of these devices. {self._offloaded(rows)}"
-        priced = [row for row in able if row.price is not None and row.price.per_hour]
-        best = min(priced or able, key=lambda row: row.cost or row.hours)
-        fastest = max(able, key=lambda row: row.tokens_per_s or (0.0, 0.0))
-        start = "Rent the" if best in priced else "Take the"
-        text = f"{start} {best.name} for {what}: {_rate(best)}, {_cost(best)}."
-        if fastest is not best:
-            text += f" The {fastest.name} is the fastest: {_rate(fastest)}, {_cost(fastest)}."
-        late = deadline is not None and best.hours_interval[1] > deadline
-        return f"{text} It may miss your {deadline:g} hours." if late else text
+    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str | None:
+        """Return what to do where the model fits none of the devices, or None."""
+        if any(row.fits for row in rows):
+            return None
+        needs = f"{self.name} in {self.bits} bits needs {format_bytes(self.memory.needed_bytes)}"
+        return f"{needs} and fits none of these devices. {self._offloaded(rows)}"
 
     def _offloaded(self, rows: Sequence[Answer]) -> str:
         """Return what it would be like with a part of the weights in the computer's memory."""
@@ -234,11 +226,12 @@ class Serving:
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""
-        at_once = "1 request" if self.batch == 1 else f"{self.batch:,} requests"
         lines = [
-            f"{self.name}, {self.bits} bits, {self._program['versions']}: {at_once} at once, "
-            f"prompts of {self.prompt:,} tokens and answers of {self.generated:,}. The time and "
-            f"the cost are of all requests, and the tokens are those of all answers.",
+            f"The job: {self.name}, bits={self.bits}, runtime={self.runtime!r} "
+            f"({self._program['versions']}), requests={rows[0].samples:.0f}, of which "
+            f"batch={self.batch} at once, each with a prompt={self.prompt} tokens long and "
+            f"generated={self.generated} tokens. The time and the cost are of all requests, and "
+            f"the tokens per second those of all answers.",
             "The device is taken to be busy all the time: idle hours cost as much.",
         ]
         if self.shape.context and self.prompt + self.generated > self.shape.context:
@@ -263,17 +256,6 @@ class Serving:
         """Return it ready for JSON; see `Answers.to_dict`."""
         question = {name: value for name, value in vars(self).items() if name != "shape"}
         return {"question": question, "memory": self.memory.parts()}
-
-
-def _rate(row: Answer) -> str:
-    low, high = row.tokens_per_s or (0.0, 0.0)
-    return f"{number(low)} to {number(high)} tokens/s"
-
-
-def _cost(row: Answer) -> str:
-    if row.price is None:
-        return "no price is known here"
-    return f"{row.cost_text()} for {row.samples:,.0f} requests"
 
 
 def estimate_serving(
@@ -367,15 +349,18 @@ def times(
     precision = "amp" if "fp16" in chip.peaks or "bf16" in chip.peaks else "fp32"
     arithmetic = chip.peak(precision) * chip.achieved(precision) * program["arithmetic_share"]
     plain = chip.peaks.get("fp32", 0.0) * 1e12 or chip.peak(precision)
+    unpacking = program.get("unpack_flops", {}) if bits == 4 else {}
+    byte_flops = unpacking.get(chip.family, program["byte_flops"])
     host_s = shape.layers * program["host_s"][str(bits)]
     host_s *= cloud_host(chip).launch_s / cloud_host().launch_s
-    layer_s = shape.layers * program["layer_s"]
+    of_experts = program.get("expert_layer_s", 0.0) if shape.experts > 1 else 0.0
+    layer_s = shape.layers * (of_experts or program["layer_s"])
 
     def read_bytes(tokens: int) -> float:
         return shape.linear_met(tokens) * of_linear + shape.head * elsewhere
 
     def seconds(bytes_read: float, flops: float) -> float:
-        calculated = max(flops / arithmetic, bytes_read * program["byte_flops"] / plain)
+        calculated = max(flops / arithmetic, bytes_read * byte_flops / plain)
         return math.hypot(host_s, layer_s + bytes_read / rate + calculated)
 
     attention = 2 * shape.layers * shape.query * prompt**2

@@ -70,13 +70,13 @@ def draw_abba(drift: float = 0.06) -> Picture:
             axes.text(now + seconds / 2, -row, name, ha="center", va="center")
             took[name] += seconds
             now += seconds
-        ratio = took["B"] / took["A"]
-        axes.text(0, 0.4 - row, f"B / A = {ratio:.2f}", va="center")
+        ratio = took["A"] / took["B"]  # the way round of time_together's ratio("a", "b")
+        axes.text(0, 0.4 - row, f"A / B = {ratio:.2f}", va="center")
         said.append(f"{ratio:.2f} in the order {' '.join(order)}")
     axes.set_yticks([0, -1], ["first all A,\nthen all B", "A B B A"])
     axes.set_ylim(-1.5, 0.7)
     return picture(
         axes,
-        "Two equal calls on a machine that becomes slower: B takes "
-        f"{' and '.join(said)} times as long as A.",
+        "Two equal calls on a machine that becomes slower: A takes "
+        f"{' and '.join(said)} times as long as B.",
     )

@@ -1,7 +1,7 @@
 """Speeds of real devices that others measured and published, each with its source: 18,000 rows in
 published.csv.gz.
 
-tools/published_measurements.py makes the table from checkouts of the two repositories that it
+benchmarks/published_speeds.py makes the table from checkouts of the two repositories that it
 names.
 """
 

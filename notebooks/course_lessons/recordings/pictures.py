@@ -21,7 +21,7 @@ def draw_copy_and_work() -> Picture:
     late = replace(host, named=(loader._replace(name="loader's end"), *later))
     lanes = [{"device": idle, "host": late}.get(lane.kind, lane) for lane in recording.lanes]
     step_ms = 1000 * max(lane.end_s for lane in load("v100_no_worker").lanes)
-    name = f"20 of {step_ms:.0f} ms of a step, recorded on {recording.card}"
+    name = f"part of a step of {step_ms:.0f} ms, recorded on {recording.card}"
     drawn = draw_runs({name: lanes}, "The GPU is idle until the batch arrives")
     return replace(drawn, alt=f"{drawn.alt} {recording.caption}")
 

@@ -32,7 +32,7 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-# YOUR DATA, 2 of 3: two data sets of pairs (input, target), to train on and to validate.
+# YOUR DATA, 2 of 3: pairs (input, target) to train on, and to validate. `limit` is --images.
 def load_data(limit):
     from course_lessons.data.images import load_images
 
@@ -47,10 +47,10 @@ def load_data(limit):
 collate = torch.utils.data.default_collate
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
+# YOUR LOSS AND METRIC, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
-        raise TypeError("The targets are not class numbers: write their own loss here.")
+        raise TypeError("The targets are not class numbers: write a loss for them here.")
     return F.cross_entropy(scores, labels)
 
 
@@ -58,11 +58,11 @@ def measure(scores, labels):
     return (scores.argmax(1) == labels).float().mean()
 
 
-MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+METRIC = "accuracy {:.1%}"  # shows the mean of all samples
 
 
 def validate(outputs, targets, count):
-    """Return the loss and the measure of a batch of `count` samples, times `count`."""
+    """Return the loss and the metric of a batch of `count` samples, times `count`."""
     loss = compute_loss(outputs, targets)
     means = torch.as_tensor(measure(outputs, targets), device=loss.device).float()
     if means.numel() not in (1, count):
@@ -199,7 +199,7 @@ def main():
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             loss_sum += loss.detach()
-        network.eval()  # and as they are in use
+        network.eval()  # and now as they are at inference
         with torch.no_grad():
             for inputs, targets in valid_loader:
                 sums += validate(network(inputs), targets, min(batch, left))
@@ -214,7 +214,7 @@ def main():
         state |= {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
         save_checkpoint(state, args.checkpoint)
         loss = float(loss_sum) / len(train_loader)
-        result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
+        result = f"epoch {epoch + 1}  loss {loss:.4f}  {METRIC.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
 
 

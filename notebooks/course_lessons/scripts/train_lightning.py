@@ -42,7 +42,7 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-# YOUR DATA, 2 of 3: two data sets of pairs (input, target), to train on and to validate.
+# YOUR DATA, 2 of 3: pairs (input, target) to train on, and to validate. `limit` is --images.
 def load_data(limit):
     from course_lessons.data.images import load_images
 
@@ -57,10 +57,10 @@ def load_data(limit):
 collate = torch.utils.data.default_collate
 
 
-# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. Each is a mean over the batch.
+# YOUR LOSS AND METRIC, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
-        raise TypeError("The targets are not class numbers: write their own loss here.")
+        raise TypeError("The targets are not class numbers: write a loss for them here.")
     return F.cross_entropy(scores, labels)
 
 
@@ -68,7 +68,7 @@ def measure(scores, labels):
     return (scores.argmax(1) == labels).float().mean()
 
 
-MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+METRIC = "accuracy {:.1%}"  # shows the mean of all samples
 
 
 class Training(pl.LightningModule):
@@ -163,7 +163,7 @@ class Epochs(pl.Callback):
     def on_train_epoch_end(self, trainer, module):
         loss, mean = (trainer.callback_metrics[name] for name in ("loss", "measure"))
         epoch, seconds = trainer.current_epoch + 1, time.perf_counter() - self.start
-        result = f"epoch {epoch}  loss {loss:.4f}  {MEASURE.format(mean)}"
+        result = f"epoch {epoch}  loss {loss:.4f}  {METRIC.format(mean)}"
         module.print(f"{result}  {seconds:.1f} s", flush=True)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote
-from course_tools.estimate.advice import in_one_currency
+from course_tools.estimate.advice import comparable
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.words import span
@@ -38,7 +38,7 @@ def rent(answer: Any) -> Mistakes:
     expect(found, Answers, "what `estimate` returned")
     deadline = found.deadline_hours
     yield deadline is None, "Your estimate has no deadline. Pass deadline_hours= to `estimate`."
-    priced = in_one_currency(found.rows)
+    priced = comparable(found.rows)
     yield len(priced) < 2, "Compare at least two devices with a price: pass prices= for them."
     best = found.cheapest(deadline)
     best_name = "" if best is None else _the(best)

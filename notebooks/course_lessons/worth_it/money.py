@@ -1,4 +1,4 @@
-"""The first picture of lesson 8: what the job costs on each device, and how long it takes.
+"""The first picture of the lesson: what the job costs on each device, and how long it takes.
 
 The page "Is it worth it?" draws the same: money to the right, time upwards, a full marker in time.
 """
@@ -19,7 +19,7 @@ from matplotlib.transforms import Bbox
 from course_lessons.data.models import ResNet50
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import choose, in_one_currency
+from course_tools.estimate.advice import choose, comparable
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.words import CENT, amount_text, listed, span
@@ -48,7 +48,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "does not fit": {"color": MUTED, "marker": "x"},
 }
 # where a name may stand, in points from the marker, the best place first
-PLACES = [
+OFFSETS = [
     (16 * right, -far * right * up)  # a bar rises, so there is room on the right below
     for far in (0, 14, 20, 26, 52, 78)
     for up in (1, -1)
@@ -58,7 +58,7 @@ BESIDE = 1.15  # how many times as far to the right the next of what is free sta
 FARTHER = 2  # pixels that a name may cover rather than stand a point farther from its marker
 
 # the low, middle and high amount of money, and the same of the hours
-Place = tuple[tuple[float, ...], tuple[float, ...]]
+Spread = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def draw_imagenet() -> Picture:
@@ -84,7 +84,7 @@ def draw_money(found: Answers) -> Picture:
     Raises:
         ValueError: no device has a price.
     """
-    rows = in_one_currency(found.rows)
+    rows = comparable(found.rows)
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
     rows = [*found.free, *rows]
@@ -94,16 +94,16 @@ def draw_money(found: Answers) -> Picture:
     least = min((_amounts(row)[0] for row in rows if row.cost), default=CENT)
     free = least / 3  # a logarithmic axis has no place for nothing
     deadline = found.deadline_hours
-    places = [_place(row, free) for row in rows]
-    _set_apart(places, free)
-    for row, place in zip(rows, places, strict=True):
-        _draw(axes, place, _state(row, deadline))
+    spreads = [_spread(row, free) for row in rows]
+    _set_apart(spreads, free)
+    for row, spread in zip(rows, spreads, strict=True):
+        _draw(axes, spread, _state(row, deadline))
     axes.margins(0.15)
     notes = _notes(axes, found, rows)
     axes.set_xlabel("\n".join(["money for the job (logarithmic)", *notes]))
     _draw_ticks(axes, rows, least, free)
     _draw_legend(axes, {_state(row, deadline) for row in rows})
-    _write_names(axes, rows, places, deadline)
+    _write_names(axes, rows, spreads, deadline)
     said = "; ".join(f"{row.name} {', '.join(row.cells()[1:4])}" for row in rows)
     return picture(axes, f"{title}. Time against money, and whether it fits. {said}.")
 
@@ -150,22 +150,22 @@ def _amounts(row: Answer) -> tuple[float, float, float]:
     return max(low, CENT), max(row.cost or 0.0, CENT), max(high, CENT)
 
 
-def _place(row: Answer, free: float) -> Place:
+def _spread(row: Answer, free: float) -> Spread:
     """Return the low, middle and high amount, and the same of the hours."""
     low, high = row.hours_interval
     return _amounts(row) if row.cost else (free, free, free), (low, row.hours, high)
 
 
-def _set_apart(places: list[Place], free: float) -> None:
+def _set_apart(spreads: list[Spread], free: float) -> None:
     """Move the bars of what is free to places side by side, or they would cover each other."""
-    free_ones = [number for number, (amounts, _) in enumerate(places) if amounts[1] == free]
+    free_ones = [number for number, (amounts, _) in enumerate(spreads) if amounts[1] == free]
     for count, number in enumerate(free_ones):
         beside = free * BESIDE ** (count - (len(free_ones) - 1) / 2)
-        places[number] = (beside,) * 3, places[number][1]
+        spreads[number] = (beside,) * 3, spreads[number][1]
 
 
-def _draw(axes: Axes, place: Place, state: str) -> None:
-    (cheap, amount, dear), (low, hours, high) = place
+def _draw(axes: Axes, spread: Spread, state: str) -> None:
+    (cheap, amount, dear), (low, hours, high) = spread
     look = LOOKS[state]
     bar: Any = {"color": look["color"], "alpha": 0.35, "linewidth": 8, "solid_capstyle": "round"}
     axes.plot([cheap, amount, dear], [low, hours, high], **bar)
@@ -222,8 +222,8 @@ def _round_numbers(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / MOST_TICKS) or 1]
 
 
-def _tick(axis: Axis, places: Sequence[float], text: Callable[[float], str]) -> None:
-    axis.set_major_locator(FixedLocator(places))
+def _tick(axis: Axis, positions: Sequence[float], text: Callable[[float], str]) -> None:
+    axis.set_major_locator(FixedLocator(positions))
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axis.set_minor_locator(NullLocator())
 
@@ -245,23 +245,23 @@ def _draw_legend(axes: Axes, states: set[str]) -> None:
 
 
 def _write_names(
-    axes: Axes, rows: Sequence[Answer], at: Sequence[Place], deadline_hours: float | None
+    axes: Axes, rows: Sequence[Answer], spreads: Sequence[Spread], deadline_hours: float | None
 ) -> None:
     """Write each name beside its marker, where it covers least of what is drawn."""
     figure: Any = axes.figure
     figure.canvas.draw()  # or nothing has its final place
-    taken = [box for place in at for box in _boxes(axes, place)]
+    taken = [box for spread in spreads for box in _boxes(axes, spread)]
     taken += [line.get_window_extent().padded(4) for line in axes.lines[2 * len(rows) :]]
     names: list[Bbox] = []
-    for row, marker in zip(rows, at, strict=True):
+    for row, spread in zip(rows, spreads, strict=True):
         state = _state(row, deadline_hours)
-        texts = [_write_name(axes, row, state, marker, place) for place in PLACES]
+        texts = [_write_name(axes, row, state, spread, offset) for offset in OFFSETS]
         boxes = [text.get_window_extent() for text in texts]
         costs = [
             _covered(box, taken)
             + 20 * (_covered(box, names) + _outside(box, axes.bbox))
-            + FARTHER * abs(place[1])
-            for box, place in zip(boxes, PLACES, strict=True)
+            + FARTHER * abs(offset[1])
+            for box, offset in zip(boxes, OFFSETS, strict=True)
         ]
         best = costs.index(min(costs))
         names.append(boxes[best].padded(2))
@@ -270,24 +270,26 @@ def _write_names(
                 text.remove()
 
 
-def _write_name(axes: Axes, row: Answer, state: str, marker: Place, place: tuple[int, int]) -> Text:
-    (_, amount, _), (_, hours, _) = marker
+def _write_name(
+    axes: Axes, row: Answer, state: str, spread: Spread, offset: tuple[int, int]
+) -> Text:
+    (_, amount, _), (_, hours, _) = spread
     name = f"{row.name}: {state}" if row.fits is False else row.name
     return axes.annotate(
         label_text(name),
         (amount, hours),
-        place,
+        offset,
         textcoords="offset points",
         color=LOOKS[state]["color"],
         size=STYLE["font.size"],
-        ha="left" if place[0] > 0 else "right",
+        ha="left" if offset[0] > 0 else "right",
         va="center",
     )
 
 
-def _boxes(axes: Axes, place: Place) -> list[Bbox]:
+def _boxes(axes: Axes, spread: Spread) -> list[Bbox]:
     """Return the pixels of a bar, in pieces because it rises, and of its marker."""
-    (cheap, amount, dear), (low, hours, high) = place
+    (cheap, amount, dear), (low, hours, high) = spread
     points = [(cheap, low), (amount, hours), (dear, high)]
     start, marker, end = axes.transData.transform(points)
     halves = [(start, marker), (marker, end)]

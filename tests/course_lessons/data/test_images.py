@@ -134,29 +134,23 @@ def files_in(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def assert_offline(found, reason):
+@pytest.mark.parametrize(
+    ("served", "reason"),
+    [
+        ({"status": 404, "content": b"no"}, "HTTPError at 127.0.0.1"),
+        ({"status": 503, "content": b"no"}, "HTTPError at 127.0.0.1"),
+        ({"content": b"x" * 1000, "promised": 9999}, ""),  # it breaks off
+        (None, ""),  # nothing listens there
+    ],
+)
+def test_without_a_whole_answer_the_offline_images_say_why_and_no_file_is_left(
+    tmp_path, tiny, served, reason
+):
+    with server(**served or {}) as url:
+        found = load_images(tmp_path / "new", url=url if served else "http://127.0.0.1:9/nothing")
     assert found.name == "Offline shapes" and f"could not be downloaded: {reason}" in found.origin
     # a sentence, and no chain of objects
-    assert "0x" not in found.origin and "\n" not in found.origin
-
-
-def test_a_download_that_breaks_off_leaves_no_file(tmp_path, tiny):
-    with server(content=tiny[:1000], promised=len(tiny)) as url:
-        found = load_images(tmp_path / "new", url=url)
-    assert found.name == "Offline shapes" and "could not be downloaded" in found.origin
-    assert files_in(tmp_path) == []
-
-
-@pytest.mark.parametrize("status", [404, 503])
-def test_a_refusal_is_given_as_the_reason(tmp_path, status):
-    with server(status=status, content=b"no") as url:
-        assert_offline(load_images(tmp_path, url=url), "HTTPError at 127.0.0.1")
-    assert files_in(tmp_path) == []
-
-
-def test_without_an_answer_the_offline_images_say_why(tmp_path):
-    found = load_images(tmp_path / "new", url="http://127.0.0.1:9/nothing-listens-here")
-    assert found.name == "Offline shapes" and "could not be downloaded: " in repr(found)
+    assert "0x" not in found.origin and "\n" not in found.origin and found.origin in repr(found)
     assert found.train.shape == (10_000, 3, 32, 32) and found.test.shape == (2_000, 3, 32, 32)
     assert files_in(tmp_path) == []
 

@@ -13,7 +13,8 @@ for course_lessons/cpu):
     [[EXERCISE.right]]
     code = "a right answer that is not the solution"
 
-Answers that are alike name their template, `like = "epoch"`, and what differs from it.
+Where all of a kind are short, they stand in a list with a line for each. Answers that are alike
+name their template, `like = "epoch"`, and what differs from it.
 The code of an answer assigns the variable that the notebook gives to `.check(...)`.
 """
 

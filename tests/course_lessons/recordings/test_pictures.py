@@ -9,7 +9,7 @@ pytestmark = pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize(
     ("draw", "words"),
     [
-        (pictures.draw_copy_and_work, "20 of 149 ms of a step, recorded on V100"),
+        (pictures.draw_copy_and_work, "part of a step of 149 ms, recorded on V100"),
         (pictures.draw_idle_gpu, "GPU: busy for 66%"),
         (pictures.draw_workers, "four workers, recorded on V100"),
         (pictures.draw_launches, "part of a step, recorded on A100"),

@@ -308,7 +308,7 @@ def measure(outputs, targets):
     return F.mse_loss(outputs, targets)
 
 
-MEASURE = "error {:.4f}"
+METRIC = "error {:.4f}"
 """
 # Sentences of one to nine numbers of a word each, in a dict, with the class of the first word.
 SENTENCES = """    draw = torch.Generator().manual_seed(1)
@@ -342,7 +342,7 @@ def measure(outputs, targets):
     return outputs["scores"].argmax(1) == targets["classes"]  # a number for each sample
 
 
-MEASURE = "accuracy {:.1%}"
+METRIC = "accuracy {:.1%}"
 """
 # Eight equal layers of 4.2 MB each.
 EQUAL_LAYERS = """class Network(nn.Module):
@@ -376,7 +376,7 @@ def with_own_places(script, *, data, outputs, network=NETWORK, collate=None, los
     if loss:
         text = re.sub(r"(?s)def compute_loss.*?(?=\n\n(def|class) )", lambda _: loss, text)
         end = text.index(loss) + len(loss)
-        text = text[:end] + re.sub(r"(?s)\A.*?MEASURE = [^\n]*\n", "", text[end:], count=1)
+        text = text[:end] + re.sub(r"(?s)\A.*?METRIC = [^\n]*\n", "", text[end:], count=1)
     assert "course_" not in text
     return text
 

@@ -75,11 +75,6 @@ def test_a_file_that_is_no_result_is_an_error_with_its_name(tmp_path, old, new, 
     assert message in str(refused.value)
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        Result.load(tmp_path / "none.json")
-
-
 def test_two_kinds_of_work_are_neither_drawn_nor_tabled():
     both = Result((ONE, replace(ONE, workload="RNN step")))
     for show in (both.plot, both.to_frame):

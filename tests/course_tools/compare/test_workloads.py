@@ -43,14 +43,9 @@ def test_a_step_in_every_precision_has_nearly_the_same_loss(precision, close):
     torch.manual_seed(42)
     expected = cnn_step(CPU, 4)()
     torch.manual_seed(42)
-    assert abs(cnn_step(CPU, 4, precision)().item() - expected.item()) < close
-
-
-def test_autocast_really_uses_fewer_bits():
-    torch.manual_seed(42)
-    expected = cnn_step(CPU, 4)()
-    torch.manual_seed(42)
-    assert cnn_step(CPU, 4, "bf16")().item() != expected.item()
+    found = cnn_step(CPU, 4, precision)()
+    assert abs(found.item() - expected.item()) < close
+    assert found.item() != expected.item() or precision not in ("bf16", "fp16")  # fewer bits
 
 
 def switches():
@@ -84,7 +79,6 @@ def test_building_a_work_leaves_every_generator_of_the_caller_alone(monkeypatch)
 
 
 def test_the_workloads_compute_what_they_say():
-    left, right = torch.randn(5, 5), torch.randn(5, 5)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         left, right = torch.randn(5, 5), torch.randn(5, 5)

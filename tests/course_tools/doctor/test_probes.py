@@ -1,6 +1,7 @@
 """What a probe computes on a device is held against the CPU's answer."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -90,3 +91,18 @@ def test_what_ends_a_probe_is_told_in_one_line_without_cudas_advice(monkeypatch,
     probes.run("mps")
     outcome = read_outcome(0, capsys.readouterr().out.encode())
     assert outcome.facts == {"error": "SystemExit: CUDA error: no kernel"}
+    assert len(probes._message(ValueError("x" * 999))) == 600
+
+
+def test_xla_is_tried_on_its_first_device_once_its_library_is_loaded(monkeypatch, capsys):
+    done = []
+    runtime = SimpleNamespace(device_type=lambda: "TPU")
+    fake = SimpleNamespace(device=lambda: done.append("device") or "xla:0", runtime=runtime)
+    monkeypatch.setitem(sys.modules, "torch_xla", fake)
+    monkeypatch.setitem(sys.modules, "torch_xla.runtime", runtime)
+    monkeypatch.setattr(probes, "_import_torch", lambda: None)
+    monkeypatch.setattr(probes, "load_libpython", lambda: done.append("library"))
+    monkeypatch.setattr(probes, "_compare_with_cpu", lambda device: done.append(device) or {})
+    probes.run("xla")
+    outcome = read_outcome(0, capsys.readouterr().out.encode())
+    assert done == ["library", "device", "xla:0"] and outcome.facts["hardware"] == "TPU"

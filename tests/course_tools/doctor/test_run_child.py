@@ -67,6 +67,35 @@ def test_children_are_looked_at_in_turns_until_they_end_or_their_time_is_over(mo
     assert found == {"quick": (0.12, 0.12, 0), "slow": (1.02, 0.5, 1.01)}
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "limit_s", "cpu_s", "babbles", "working"),
+    [
+        (4_000_000, 40, 1.39, False, False),
+        (4_000_001, 40, 1.41, True, True),  # more than a fiftieth of the second half of 40 s
+        (0, 0, 9.0, False, False),  # it ended by itself
+    ],
+)
+def test_a_child_is_stopped_when_it_babbles_and_was_at_work_if_it_computed_to_the_end(
+    size_bytes, limit_s, cpu_s, babbles, working, monkeypatch, tmp_path
+):
+    how = {}
+
+    def start(words, **more):
+        how.update(more)
+        return SimpleNamespace(poll=lambda: None, wait=lambda timeout: None, returncode=0)
+
+    monkeypatch.setattr(run_child.subprocess, "Popen", start)
+    monkeypatch.setattr(run_child, "_end_session", lambda process: None)
+    monkeypatch.setattr(run_child._Child, "cpu_s", lambda self: cpu_s)
+    child = run_child._Child(probe_command("cpu"))
+    child.printed.truncate(size_bytes)
+    child.half_cpu_s = 1.0
+    assert child.has_ended() == babbles and child.end(limit_s).working == working
+    # it reads nothing, its own children end with it, and no other backend loads itself
+    assert how["stdin"] == run_child.subprocess.DEVNULL and how["start_new_session"]
+    assert how["env"]["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
+
+
 @pytest.mark.process
 def test_facts_are_kept_apart_from_noise():
     outcome = python(
@@ -94,7 +123,6 @@ def test_what_was_told_before_a_hang_is_kept():
     ("code", "ended", "signal_", "output"),
     [
         ("os.kill(os.getpid(), signal.SIGSEGV)", "killed", "SIGSEGV", ""),
-        ("os.kill(os.getpid(), signal.SIGABRT)", "killed", "SIGABRT", ""),
         ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "SIGKILL", ""),
         ("sys.exit('no good')", "failed", "", "no good"),
     ],
@@ -166,6 +194,8 @@ def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept(
     [
         (0xC0000005, "killed", "0xC0000005"),  # Windows: STATUS_ACCESS_VIOLATION of NTSTATUS
         (0xC0000409, "killed", "0xC0000409"),  # and STATUS_STACK_BUFFER_OVERRUN
+        (0x80000000, "killed", "0x80000000"),  # the least of a warning, by its first two bits
+        (0x7FFFFFFF, "failed", ""),
         (1, "failed", ""),
         (0, "ok", ""),
     ],

@@ -77,9 +77,3 @@ def test_such_a_file_is_blamed_only_where_torch_was_not_imported(probe, cause):
 def test_a_kind_that_was_not_tried_is_not_blamed_on_a_file():
     evidence = Evidence("computer", Package("2.9.0"), {}, shadows=("/home/me/queue.py",))
     assert find_cause("mps", evidence).cause == "other-platform"
-
-
-def test_a_deleted_folder_is_the_cause_where_torch_was_not_imported():
-    probes = {"cpu": Outcome("ok", NOT_IMPORTED)}
-    evidence = Evidence("computer", Package("2.9.0"), probes, folder_deleted=True)
-    assert find_cause("cpu", evidence).cause == "folder-deleted"

@@ -56,6 +56,10 @@ def test_a_container_is_known_by_what_its_maker_puts_into_it(root, monkeypatch, 
     assert not surroundings.in_container()
     write(root / mark, "")
     assert surroundings.in_container()
+    (root / mark).unlink()
+    (root / ".singularity.d").exists() and (root / ".singularity.d").rmdir()
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")  # of Kubernetes, which leaves no file
+    assert surroundings.in_container()
 
 
 @pytest.mark.parametrize(

@@ -383,7 +383,7 @@ def test_amounts_of_money_are_never_written_as_nothing(low, high, currency, word
     assert row.cost_text() == words
 
 
-def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
+def row_of(device, hours, price, fits=True, factor=1.5, currency="$", kind="", checked=True):
     own = device == "this machine"
     return Answer(
         machine=None if own else Machine(Chip(device, 100, 900, 16)),
@@ -392,20 +392,20 @@ def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
         batch=1,
         samples=hours * 3600,
         epochs=1,
-        price=None if price is None else Price(price, "your price", currency),
-        evidence=ErrorFactor(1.0 if own else factor, True, ()),
+        price=None if price is None else Price(price, "-", currency, kind and "A", kind),
+        evidence=ErrorFactor(1.0 if own else factor, checked, ()),
         parts=None if own else StepTime(0.0, 1.0, 0.0),
         fits=None if own else fits,
     )
 
 
 ANSWERS = [
-    ([("T4", 100, 0.3), ("A100", 20, 2.0)], None, r"Rent the T4: .* days, \$20 to \$45\."),
+    ([("T4", 100, 0.3), ("A100", 20, 2.0)], None, r"Rent the T4: .* days, \$20 to .*\."),
     # first the one that is in time, then the one that costs less
     (
         [("4090", 40, 0.3), ("A100", 20, 2.0), ("H100", 10, 9.0)],
         48,
-        r"Rent the A100: 13 to 30 hours, \$27 to \$60\. "
+        r"Rent the A100: 13 to 30 hours, \$27 to \$60 \(your price\)\. "
         r"The 4090 costs less \(\$8.00 to \$18\) but may miss your 48 hours\.",
     ),
     ([("A100", 20, 2.0), ("4090", 90, 0.3)], 48, r"Rent the A100: [^.]*\."),
@@ -414,7 +414,7 @@ ANSWERS = [
         [("4090", 40, 0.3), ("5090", 20, None)],
         48,
         "The 5090 meets your 48 hours even at the slow end: 13 to 30 hours; no price is known "
-        r"here\. The 4090 may miss them: 27 to 60 hours, \$8.00 to \$18\.",
+        r"here\. The 4090 may miss them: 27 to 60 hours, \$8.00 to \$18 \(your price\)\.",
     ),
     (
         [("L4", 30, None), ("5090", 20, None)],
@@ -447,11 +447,30 @@ ANSWERS = [
     ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
+    ([("H100", 4, 9.0)], 3, r"None surely meets your 3 hours\. The H100 may: 2.7 to 6 hours, .*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
     ([("H100", 2, 9.0)], 1, "None of them meets your hour: the fastest is the H100, .*"),
     ([("H100", 4, 9.0)], 2, "None of them meets your 2 hours: the fastest is the H100, .*"),
 ]
+
+
+HOME, CENTRE = {"kind": "in homes"}, {"kind": "on demand"}
+LIKE = [
+    # a card in a home is no cheaper offer of a card in a data centre, and alone it is the offer
+    ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, CENTRE)], "Rent the 4090: .* (A, on demand)."),
+    ([("5090", 20, 0.5, HOME), ("3090", 50, 0.5, HOME)], "Rent the 5090: .* (A, in homes)."),
+    ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, {})], "Rent the 5090: .* (A, in homes)."),
+    # an unchecked card is passed over for a checked one that costs up to a quarter more
+    ([("H100", 10, 1, {"checked": False}), ("4090", 12, 1, {})], "Rent the 4090: .*"),
+    ([("H100", 10, 1, {"checked": False}), ("4090", 13, 1, {})], "Rent the H100: .*, unchecked."),
+]
+
+
+@pytest.mark.parametrize(("rows", "words"), LIKE)
+def test_only_like_offers_are_compared_and_a_checked_card_is_preferred(rows, words):
+    said = advice([row_of(*row, **more) for *row, more in rows], None)
+    assert re.fullmatch(words.replace("(", r"\(").replace(")", r"\)"), said), said
 
 
 @pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)
@@ -462,7 +481,7 @@ def test_the_answer_names_what_is_in_time_then_what_costs_least(rows, deadline, 
 def test_devices_without_a_price_are_named_only_where_others_have_one(model):
     for prices, said in ((None, False), ({"T4": 1}, True), ({"T4": 1, "A100": 2}, False)):
         notes = estimate(model, X, devices=["T4", "A100"], prices=prices, currency="EUR").notes()
-        assert any("for want of a price: A100 80GB." in note for note in notes) == said
+        assert any("by cost: A100 80GB (no price)." in note for note in notes) == said
 
 
 def test_two_currencies_are_not_compared():
@@ -515,7 +534,7 @@ def test_each_row_says_whether_it_fits():
         wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6
     )
     assert answer["T4"].fits is False and answer["H100 SXM"].fits
-    assert "it needs" in plain(answer)
+    assert "no: needs 35.2 GB, has 16.1 GB" in plain(answer)
     assert "of 121" in one_line(answer.details())
     assert answer.to_dict()["rows"][0]["fits"] is False
     # What does not fit is not recommended, however cheap it is.
@@ -719,6 +738,15 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"model": nn.Linear}, "must be a"),
         ({"model": nn.LazyLinear(4)}, r"lazy layers.*Call it once"),
         ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
+        # the lists of AWS, Google and Azure
+        ({"devices": ["g5.12xlarge"]}, "ask for its '4 x A10G'"),
+        ({"devices": ["p4d.24xlarge"]}, "ask for its '8 x A100 40GB'"),
+        ({"devices": ["a2-ultragpu-2g"]}, "ask for its '2 x A100 80GB'"),
+        ({"devices": ["Standard_NC4as_T4_v3"]}, "ask for its 'T4'"),
+        ({"devices": ["Tesla K80"]}, "too old"),
+        ({"devices": ["p2.xlarge"]}, "too old"),
+        ({"devices": ["i7-12700H"]}, "a CPU is not estimated"),
+        ({"devices": ["Jetson Orin"]}, "the nearest are Jetson"),
         ({"devices": ["M4 Max"], "count": 2}, "M4 Max.*link="),
         ({"devices": ["A100"], "count": 2, "link": "string"}, "unknown link"),
         ({"precision": "bf16"}, "T4.*fp16, fp32"),

@@ -225,10 +225,10 @@ def test_the_all_clear_says_what_was_looked_for_and_that_nothing_was_run(tmp_pat
 HOSTILE = {
     "terms": "x = " + " + ".join(["1"] * 20_000),
     "backticks": "`" * 200_000,
-    "fences": "```\n" * 50_000,
-    "chain": "torch" + ".a" * 100_000,
+    "fences": "```\n" * 10_000,
+    "chain": "torch" + ".a" * 20_000,
     "brackets": "Trainer(gpus=" + "(" * 300 + "1" + ")" * 300 + ")",
-    "hooks": "class A(pl.LightningModule):\n" + "    def test_end(self, o): ...\n" * 5_000,
+    "hooks": "class A(pl.LightningModule):\n" + "    def test_end(self, o): ...\n" * 1_000,
     "half a character": 'x = "\ud800"',
     "zero byte": "a\0b",
     "list": '{"cell_type"' + "[" * 200_000,

@@ -124,6 +124,10 @@ def test_compiled_code_is_reported_if_it_was_linked_with_pytorch(tmp_path, monke
         library = tmp_path / f"{place}.so"
         library.write_bytes(b"\x7fELF" + bytes(linked[0]) + b"libc10.so" + bytes(linked[1]))
         assert compiled_code.links_pytorch(str(library)) == (place != "middle")
+    nvidias = tmp_path / "nvidia" / "start.so"  # a library that PyTorch brings
+    nvidias.parent.mkdir()
+    (tmp_path / "start.so").rename(nvidias)
+    assert not compiled_code.links_pytorch(str(nvidias))
     assert not compiled_code.links_pytorch(torch._C.__file__)
     assert not compiled_code.links_pytorch(ctypes.__file__)
     assert not compiled_code.links_pytorch(str(tmp_path / "none.so"))

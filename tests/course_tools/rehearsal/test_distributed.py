@@ -1,5 +1,6 @@
 """What processes exchange on simulated GPUs."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +24,18 @@ def test_an_average_of_whole_numbers_is_cut_as_nccl_cuts_it(monkeypatch):
                 assert whole.tolist() == numbers
             dist.all_reduce(plain, dist.ReduceOp.SUM)
             assert plain.tolist() == [-7, 7] and plain.is_cuda
+        finally:
+            dist.destroy_process_group()
+
+
+@pytest.mark.parametrize(("backend", "refused"), [("nccl", True), ("gloo", False)])
+def test_a_tensor_of_the_cpu_is_exchanged_by_gloo_and_refused_by_nccl(backend, refused):
+    told = pytest.raises(RuntimeError, match="No backend type associated with device type cpu")
+    with rehearse():
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        try:
+            with told if refused else nullcontext():
+                dist.all_reduce(torch.ones(2))
         finally:
             dist.destroy_process_group()
 

@@ -74,7 +74,7 @@ def test_the_current_card_is_the_one_that_was_chosen_last_and_a_block_gives_it_b
 
 
 def test_the_memory_of_a_card_is_counted_now_and_at_its_peak():
-    with rehearse(gpus=2, memory="8 MiB"):
+    with rehearse(gpus=2, memory="8 MiB") as rehearsal:
         kept = torch.ones(MIB // 4, device="cuda:1")
         freed = torch.ones(MIB // 2, device="cuda:1")
         del freed
@@ -92,6 +92,7 @@ def test_the_memory_of_a_card_is_counted_now_and_at_its_peak():
             torch.ones(2 * MIB, device="cuda:1")
         torch.cuda.reset_peak_memory_stats(1)
         assert torch.cuda.max_memory_allocated(1) == MIB
+    assert rehearsal.report.peak_bytes == (0, 3 * MIB)  # whatever the program has reset
 
 
 def test_a_mac_says_how_much_memory_there_is():
@@ -102,7 +103,7 @@ def test_a_mac_says_how_much_memory_there_is():
 
 
 def test_random_numbers_are_the_cpus_and_their_state_can_be_kept():
-    with rehearse(gpus=2):
+    with rehearse(gpus=2) as rehearsal:
         kept = torch.cuda.get_rng_state_all()
         assert len(kept) == len(torch.cuda.default_generators) == 2
         first = torch.rand(3, device="cuda").tolist()
@@ -112,6 +113,9 @@ def test_random_numbers_are_the_cpus_and_their_state_can_be_kept():
         ):
             put_back()
             assert torch.rand(3, device="cuda").tolist() == first
+        assert not rehearsal.report.remarks
+        torch.cuda.set_rng_state(torch.zeros(16, dtype=torch.uint8))  # as large as a real GPU's
+        assert "it was ignored" in rehearsal.report.remarks[0]
 
 
 def test_only_memory_that_was_pinned_is_pinned():

@@ -41,10 +41,11 @@ def test_a_module_that_starts_itself_again_is_rehearsed_there_too(tmp_path):
     (tmp_path / "twice.py").write_text(
         "import __main__, subprocess, sys, torch\n"
         "print(__main__.__file__, torch.cuda.device_count(), flush=True)\n"
-        "if len(sys.argv) == 1: subprocess.run([sys.executable, '-m', 'twice', 'again'])"
+        "if len(sys.argv) == 1: subprocess.run([sys.executable, '-m', 'twice', 'again'])\n"
+        "else: torch.ones(1, device='cuda')"
     )
     done = rehearsed(tmp_path, "--gpus", "2", "-m", "twice")
-    assert done.stdout == f"{tmp_path / 'twice.py'} 2\n" * 2
+    assert done.stdout == f"{tmp_path / 'twice.py'} 2\n" * 2 and done.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_another_process_is_told_of_the_same_cards(tmp_path, kind, gpus, memory,
     assert (again.kind, again.cards, again.capability) == (kind, world.cards, capability)
     assert asked.hide_real
     settings = settings_of(world)
-    assert settings.pop("tells") is False
+    assert settings.pop("notes") == ""
     same = make_world(*(settings[each] for each in ("kind", "gpus", "memory", "capability")))
     assert (same.kind, same.cards, same.capability) == (kind, world.cards, capability)
 
@@ -82,16 +83,42 @@ def test_the_status_is_that_of_the_script(tmp_path, monkeypatch, capsys, ending,
     (tmp_path / "train.py").write_text(f"raise {ending}", encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["", "--hide-real", str(tmp_path / "train.py")])
     monkeypatch.setattr(sys, "path", [*sys.path])
-    assert main() == status and "Not looked at" in capsys.readouterr().err
+    monkeypatch.setenv("RANK", "3")  # as torchrun says which of its processes this is,
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")  # and how many share the machine
+    assert main() == status
+    said = capsys.readouterr().err
+    assert "Not looked at" in said and "rehearsal, rank 3: 4 simulated cuda; " in said
 
 
 @pytest.mark.process
 def test_a_script_of_the_cpu_gets_no_all_clear(tmp_path):
     script = ROOT / "notebooks" / "course_lessons" / "scripts" / "train_cpu.py"
     done = rehearsed(tmp_path, "--steps", "1", str(script))
-    assert done.returncode == 0
-    assert "Nothing ran on the GPU" in done.stderr and '.to("cuda")' in done.stderr
+    assert done.returncode == 3
+    assert "rehearsal: Nothing ran on the GPU" in done.stderr and '.to("cuda")' in done.stderr
     assert ": none" not in done.stderr and "1 step, " in done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "asks, on, status",
+    [
+        ("subprocess.run([sys.executable, __file__, 'again'], check=True)", "cpu", 3),
+        ("ask('spawn')", "cuda", 0),
+        ("ask('fork')", "cuda", 0),
+    ],
+)
+def test_the_status_says_whether_any_process_used_the_gpu(tmp_path, asks, on, status):
+    (tmp_path / "starts.py").write_text(
+        "import multiprocessing, subprocess, sys, torch\n"
+        f"def work(): torch.ones(2, device='{on}')\n"
+        "def ask(how):\n"
+        "    process = multiprocessing.get_context(how).Process(target=work)\n"
+        "    process.start(); process.join(); assert process.exitcode == 0\n"
+        "if __name__ == '__main__':\n"
+        f"    work() if sys.argv[1:] else {asks}\n"
+    )
+    assert rehearsed(tmp_path, "starts.py").returncode == status
 
 
 @pytest.mark.process

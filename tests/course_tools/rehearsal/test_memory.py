@@ -129,3 +129,13 @@ def test_the_peak_belongs_to_what_is_alive_then():
         last = torch.ones(2**20, device="cuda")
     assert [each.size_bytes for each in rehearsal.report.peak_by if each.size_bytes] == [2**22]
     assert last.numel() == 2**20 and rehearsal.report.peak_bytes == (2**22,)
+
+
+def test_a_tensor_that_grows_in_place_takes_more_memory_and_that_line_made_it():
+    with rehearse() as rehearsal:
+        rows = torch.ones(2, device="cuda")
+        rows.resize_(256)
+        rows.zero_()
+        assert torch.cuda.memory_allocated() == 1024
+    (made,) = rehearsal.report.peak_by
+    assert "rows.resize_(256)" in made.where

@@ -42,6 +42,10 @@ def test_float64_is_refused_on_a_mac():
             torch.ones(2, dtype=torch.float64).to("mps")
         with pytest.raises(TypeError, match="MPS framework doesn't support float64"):
             torch.zeros(2, dtype=torch.float64, device="mps")
+        with pytest.raises(TypeError, match="MPS framework doesn't support float64"):
+            torch.ones(2).to("mps", torch.float64)
+        # what arrives counts, not what is sent
+        assert torch.ones(2, dtype=torch.float64).to("mps", torch.float32).is_mps
 
 
 @pytest.mark.parametrize("non_blocking", [False, True])
@@ -73,14 +77,29 @@ def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking)
     assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
 
 
-@pytest.mark.parametrize(
-    ("rows", "size_bytes"),
-    # of a sparse one, the values and two indices each
-    [(torch.eye(3).to_sparse(), 3 * 4 + 2 * 3 * 8), (torch.eye(3, dtype=torch.float16), 9 * 2)],
-    ids=["sparse", "16 bits"],
-)
-def test_the_bytes_of_a_copy_are_those_of_all_that_a_tensor_holds(rows, size_bytes):
+@pytest.mark.parametrize(("home", "away"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_gradient_comes_back_to_where_its_tensor_is_and_that_is_a_copy_too(home, away):
     with rehearse() as rehearsal:
-        rows.to("cuda")
+        rows = torch.ones(3, device=home, requires_grad=True)
+        (2 * rows.to(away)).sum().backward()
+        assert rows.grad.device.type == home
+    copies = sorted(line.what for line in rehearsal.report.copies)
+    assert copies == ["to the CPU", "to the GPU, from pageable memory"]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CS. tensor support is in beta state")
+@pytest.mark.parametrize(
+    ("form", "size_bytes"),
+    # the values and two indices each, or those of each row, or column, and where it ends
+    [
+        ("to_sparse", 3 * 4 + 2 * 3 * 8),
+        ("to_sparse_csr", 3 * 4 + (3 + 4) * 8),
+        ("to_sparse_csc", 3 * 4 + (3 + 4) * 8),
+        ("half", 9 * 2),
+    ],
+)
+def test_the_bytes_of_a_copy_are_those_of_all_that_a_tensor_holds(form, size_bytes):
+    with rehearse() as rehearsal:
+        getattr(torch.eye(3), form)().to("cuda")
     (copied,) = rehearsal.report.copies
     assert copied.size_bytes == size_bytes

@@ -47,12 +47,14 @@ def test_a_process_that_starts_anew_believes_in_the_gpu_too():
 
 
 @pytest.mark.parametrize(
-    ("tells", "device", "told"),
+    ("command", "device", "told"),
     [(True, "cuda", True), (True, "cpu", False), (False, "cuda", False)],
 )
 def test_another_process_reports_what_it_did_on_a_gpu_if_the_first_one_does(
-    tells, device, told, capsys
+    command, device, told, capsys, tmp_path
 ):
-    settings = settings_of(make_world("cuda", 1, None, (8, 0))) | {"tells": tells}
+    settings = settings_of(make_world("cuda", 1, None, (8, 0)))
+    settings["notes"] = str(tmp_path) if command else ""
     Rehearsed(lambda: torch.ones(2, device=device) + 1, rehearse, settings)()
     assert ("rehearsal, MainProcess: " in capsys.readouterr().err) == told
+    assert bool(list(tmp_path.iterdir())) == told

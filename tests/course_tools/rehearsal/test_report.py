@@ -128,6 +128,7 @@ def test_what_pytorch_copies_inside_a_call_is_counted_with_its_bytes(code, what,
 def test_what_happened_on_one_line_is_added_up_and_the_largest_stands_first():
     with rehearse(gpus=2) as rehearsal:
         small, large = torch.ones(256), torch.ones(1024)
+        small.add(1)  # before a GPU was used
         for _ in range(2):
             small.cuda(), small.cuda(1)
         kept = [large.cuda() for _ in range(3)]

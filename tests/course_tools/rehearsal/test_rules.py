@@ -19,7 +19,7 @@ from every_operation import (
 )
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rules import NO_KERNEL, TYPES, on_gpu, rule_of, type_name
+from course_tools.rehearsal.rules import NO_KERNEL, TYPES, device_check_of, rule_of, type_name
 
 #: differences from FakeTensorMode, and from the CPU's values, with the reason
 REASONS = {
@@ -47,7 +47,9 @@ def reason_of(difference):
         if name.startswith(start):
             return reason
     operation = name.partition(".")[0]
-    compares = any(on_gpu(operation, schema.overload_name)[0] for _, schema in overloads(operation))
+    compares = any(
+        device_check_of(operation, schema.overload_name)[0] for _, schema in overloads(operation)
+    )
     if what.startswith("left") and compares:
         return "its kernel of CUDA compares devices itself, and takes no scalar of the CPU"
     return ""
@@ -80,7 +82,7 @@ def test_the_operations_that_compare_devices_are_those_that_the_cuda_library_nam
     for name in dir(torch.ops.aten):
         for _, schema in overloads(name):
             takes = any("Tensor" in str(each.type) for each in schema.arguments)
-            checks, method = on_gpu(name, schema.overload_name)
+            checks, method = device_check_of(name, schema.overload_name)
             if takes and checks and not name.startswith(OTHER_NAMES):
                 ours.add(method)
     assert len(ours) > 400 and ours <= named
@@ -163,6 +165,25 @@ def test_a_scalar_left_on_the_cpu_is_accepted_where_fake_tensors_accept_it(name)
     with rehearse():
         ours = verdict(operation, given, last)
     assert compare(ours, fake_verdict(operation, given, last)) == "agrees"
+
+
+@pytest.mark.parametrize("change", ["", "_"])
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        # TensorAdvancedIndexing.cpp views the index in as many dimensions as the tensor has
+        ("index_fill", (0, torch.tensor(1), 2.0), "Expected all tensors to be on the same device"),
+        ("masked_fill", (torch.tensor(True), 2.0), "expected self and mask to be on the same"),
+    ],
+)
+def test_an_index_or_a_mask_without_dimensions_has_to_be_on_the_gpu_too(name, given, words, change):
+    with rehearse():
+        whole = torch.ones(3, device="cuda")
+        operation = getattr(whole, f"{name}{change}")
+        with pytest.raises(RuntimeError, match=words):
+            operation(*given)
+        moved = [part.cuda() if isinstance(part, torch.Tensor) else part for part in given]
+        assert operation(*moved[:-1], torch.tensor(2.0)).device.type == "cuda"
 
 
 def test_messages_name_types_of_numbers_as_pytorch_does():

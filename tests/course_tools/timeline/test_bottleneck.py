@@ -146,6 +146,41 @@ def test_a_loader_that_computes_gets_no_more_workers_than_cores(workers, to_try)
     assert ("num_workers" in found.advice) == (to_try is not None)
 
 
+# What a reader asks who has followed the first advice, or a loop in that state from the start.
+@pytest.mark.parametrize(
+    ("facts", "words", "to_try"),
+    [
+        # whole batches of a TensorDataset: a worker makes them 3 to 6 times slower, also where it
+        # sleeps because the loop is busy with taking them in
+        ({"in_tensors": True, "own_s": 9e-3}, "torch.tensor(list(sampler)).split", None),
+        ({"in_tensors": True, "workers": 2, "waits": True}, "Workers would only cost", None),
+        # a batch that takes 1 ms to make; a worker sends 20 kB in 0.8 and the loop gets it in 0.4
+        ({"own_s": 1e-3}, "take a larger batch", None),
+        ({"own_s": 1e-3, "batch": 4}, "take a larger batch", None),
+        ({"own_s": 1e-3, "is_dataloader": False, "iterable": True}, "take a larger batch", None),
+        ({"own_s": 1e-3, "waits": True}, "num_workers=8", 8),
+        ({"own_s": 5e-3}, "num_workers=2", 2),
+        # 6.3 MB, which a worker needs 5.4 ms to send and the loop 0.9 ms to get
+        ({"own_s": 5e-3, "batch_bytes": 6_300_000}, "take a larger batch", None),
+        ({"workers": 2, "receives": True, "waits": True}, "num_workers=0, and ask again", None),
+        # a trace says that there are workers, and not how many; 9 ms for a batch, 1 for the rest
+        ({"workers": 1, "cores": None}, "about 10 times as many workers", None),
+        ({"iterable": True}, "or each sample comes 2 times", 2),
+        ({"iterable": True, "is_dataloader": False}, "get_worker_info", 2),
+    ],
+)
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_no_advice_contradicts_the_one_that_led_to_it(facts, words, to_try, kind):
+    facts = {"cores": 2, "waits": False, **facts}
+    loop = replace(SEEN, kind=kind, fetch_s=9e-3, copies_s=0.0, loader=LoaderFacts(**facts))
+    found = judge(loop)
+    assert (found.limit, found.workers_to_try) == ("loader", to_try) and words in found.advice
+    assert ("get_worker_info" in found.advice) == (to_try == 2 and "iterable" in facts)
+    if to_try is None:
+        more = re.search(r"num_workers=[1-9]", found.advice)
+        assert not more and ("on the device" in found.advice) <= (kind == "cuda")
+
+
 @pytest.mark.parametrize(("cores", "enough"), [(8, True), (3, True), (2, False)])
 def test_workers_are_called_enough_where_there_are_cores_for_them(cores, enough):
     # 7 ms for a batch, 3 ms for the rest: three workers
@@ -156,7 +191,7 @@ def test_workers_are_called_enough_where_there_are_cores_for_them(cores, enough)
 
 def test_a_trace_from_elsewhere_does_not_say_whether_loading_computes():
     found = judge(replace(SEEN, **LOADER, loader=LoaderFacts(cores=None, waits=False)))
-    assert found.workers_to_try == 3 and found.advice.endswith("take one for each core.")
+    assert found.workers_to_try == 3 and "take one for each core" in found.advice
 
 
 def loader_of(seen_s=9e-3, **facts):
@@ -276,9 +311,18 @@ def test_for_tensors_in_memory_the_advice_is_whole_batches_and_it_can_be_run(dat
     assert found.limit == "loader" and found.workers_to_try is None
     (line,) = re.findall(r"DataLoader\(.*?\)\)(?=\. )", found.advice)
     names = {"DataLoader": DataLoader, "BatchSampler": BatchSampler, "dataset": dataset}
-    batches = list(eval(line, {**names, "RandomSampler": RandomSampler}))
-    assert [len(x) for x, _ in batches] == [4] * (len(dataset) // 4)
-    assert sorted(torch.cat([y for _, y in batches]).tolist()) == list(range(len(dataset)))
+    whole = eval(line, {**names, "RandomSampler": RandomSampler})
+
+    # and so can what is advised if the loader is the bottleneck after that
+    facts = replace(facts_of(whole), waits=False)
+    advice = judge(replace(SEEN, fetch_s=9e-3, copies_s=0.0, loader=facts)).advice
+    unpack, loop = re.findall(r"(x, y = .*?), and then (.*?\)\))\. ", advice)[0]
+    taken: list = []
+    names = {"dataset": dataset, "batch_size": 4, "torch": torch, "step": taken.append}
+    exec(f"{unpack}\n{loop}", names)
+    for batches in (list(whole), taken):
+        assert [len(x) for x, _ in batches] == [4] * (len(dataset) // 4)
+        assert sorted(torch.cat([y for _, y in batches]).tolist()) == list(range(len(dataset)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import pytest
 
 from course_tools.timeline.drawing import draw_runs, in_words
 from course_tools.timeline.lanes import Lane, Span
+from course_tools.timeline.timeline import Timeline
 
 
 def spans(*times):
@@ -21,10 +22,12 @@ def test_the_words_say_what_is_busy_and_what_waits():
 
 
 def test_each_lane_of_each_run_is_a_row_with_its_share_of_the_run_and_its_bars_in_seconds(drawn):
-    draw_runs({"a run": LANES, "another": (Lane("device", "device", spans((0, 2))),)}, "A title")
+    noted = Timeline.of_spans({"loading": [("load", 7, 8), ("load", 8.5, 9)]})
+    draw_runs({"a run": LANES, "another": noted.lanes}, "A title")
     (axes,) = drawn
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == ["host\n25% recorded", "device\n50% busy", "device\n100% busy"]
+    # what a profiler saw of the host is not all that it did; what a program has noted is
+    assert labels == ["host\n25% recorded", "device\n50% busy", "loading\n75% of the time"]
     rows = axes.get_yticks()
     assert list(rows) == sorted(rows, reverse=True)
     assert axes.get_xlim() == (0, 4) and axes.get_xlabel() == "s"
@@ -32,8 +35,9 @@ def test_each_lane_of_each_run_is_a_row_with_its_share_of_the_run_and_its_bars_i
     spans_of = [
         [(box.x0, box.x1) for box in bars if abs((box.y0 + box.y1) / 2 - row) < 0.5] for row in rows
     ]
-    # the host's names, its work, and its waits; then the devices' work
-    assert spans_of == [[(0, 1), (1, 4), (0, 1), (1, 4)], [(1, 3)], [(0, 2)]]
+    # the host's names, its work, and its waits; then the device's work; then names and work
+    loads = [(0, 1), (1.5, 2)]
+    assert spans_of == [[(0, 1), (1, 4), (0, 1), (1, 4)], [(1, 3)], loads * 2]
     words = {text.get_text(): text.get_position()[0] for text in axes.texts}
     assert words["launch"] == 0.5 and words["wait"] == 2.5
     assert "a run: 4 s" in words and "another: 2 s" in words

@@ -4,13 +4,14 @@ import multiprocessing
 import subprocess
 import sys
 import time
+from collections import UserDict
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 from start_python import python
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from course_tools.timeline import run_loop
 from course_tools.timeline.bottleneck import find_bottleneck, judge
@@ -242,6 +243,38 @@ def test_rows_of_a_tensor_in_a_dataset_of_ones_own_get_whole_batches_and_no_work
     found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu")
     assert found.limit == "loader" and found.workers_to_try is None
     assert "sampler=BatchSampler(RandomSampler(dataset), 512, drop_last=False)" in found.advice
+
+
+@pytest.mark.parametrize("dataset", [Rows(), TensorDataset(Rows.rows)])
+def test_whole_batches_in_memory_get_no_workers_either(dataset):
+    batches = BatchSampler(RandomSampler(dataset), 512, drop_last=False)
+    loader = DataLoader(dataset, batch_size=None, sampler=batches)
+    found = find_bottleneck(lambda batch: batch, loader, device="cpu")
+    assert found.limit == "loader" and found.workers_to_try is None
+    assert "num_workers" not in found.advice
+
+
+@pytest.mark.parametrize(("share", "receives"), [(0.9, True), (0.1, False)])
+def test_a_loop_that_does_not_sleep_while_it_waits_takes_in_what_workers_send(
+    share, receives, monkeypatch
+):
+    now = [0.0]
+
+    def passes(batch=None):
+        now[0] += 1
+        return batch
+
+    monkeypatch.setattr(run_loop, "_awake_s", lambda: now[0] * share)
+    monkeypatch.setattr(time, "thread_time", lambda: now[0] * share)
+    batches, facts = run_loop._Batches(map(passes, range(9))), LoaderFacts(workers=1)
+    clock = lambda: now[0]  # noqa: E731
+    seen, *_ = run_loop._time_steps(passes, batches, as_device("cpu"), 8, 99, clock, facts)
+    assert seen.loader.receives == receives
+
+
+def test_the_bytes_of_a_batch_are_those_of_its_tensors():
+    batch = UserDict(ids=torch.ones(2, 3), rest=[(torch.ones(4, dtype=torch.uint8), "name"), 7])
+    assert run_loop._bytes_of(batch) == 4 * 6 + 4
 
 
 def compute_in_python():

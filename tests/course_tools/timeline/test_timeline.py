@@ -93,7 +93,7 @@ def test_times_that_a_program_has_noted_itself_become_lanes():
     assert (one.name, two.name, found.end_s) == ("worker 0", "worker 1", pytest.approx(4.0))
     assert one.busy_s == pytest.approx(3.0) and two.work[0].start_s == pytest.approx(1.0)
     own, device = Timeline.of_spans({"me": [("a", 0, 1)], "device": [("b", 1, 2)]}).lanes
-    assert (own.kind, own.named, device.kind, device.named) == ("host", own.work, "device", ())
+    assert (own.kind, own.named, device.kind, device.named) == ("noted", own.work, "device", ())
     empty = Timeline.of_spans({"worker": [("nothing", 1.0, 1.0)]})
     assert empty.end_s == 0.0 and empty.plot().png
     assert Timeline.of_spans({}).lanes == ()

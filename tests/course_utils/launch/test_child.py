@@ -34,6 +34,8 @@ def _what_a_training_sets_is_put_back():
     yield
     os.environ.clear()
     os.environ.update(before)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
     if sys.modules.get("torch_xla", "") is None:
         del sys.modules["torch_xla"]
 

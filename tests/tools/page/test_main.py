@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from itertools import pairwise
 from urllib.parse import urlencode
 
 import pytest
@@ -29,6 +30,7 @@ def row(**changes) -> str:
     usual |= {"batch": 8, "step": 1, "seconds": [3000, 3600, 4000], "cost": [0.8, 1, 1.2]}
     usual |= {"needed": 5 * GB, "capacity": 10 * GB, "margin": 0.1, "fits": True}
     usual |= {"limit": "memory", "tokens": None, "flops": 1e18, "checked": True}
+    usual |= {"kind": -1 if changes.get("mine") else 0, "seller": "Vast, on demand"}
     if "offer" in changes:
         usual |= {"cost": [0, 0, 0]}
         changes["offer"] = colab | {"week_hours": None} | changes["offer"]
@@ -51,11 +53,13 @@ def in_address(**fields) -> str:
 KAGGLE = {"name": "Kaggle", "week_hours": 30}
 LATE = {"seconds": [3000, 3600, 3601]}
 ANSWERS = in_address(model="GPT-2", task="inference", prompt=768, devices="T4")
+SOON = in_address(model="Mistral 7B", task="inference", batch=16, deadline=1)
 LONGER = in_address(model="GPT-2", task="inference", prompt=769)
 ORDER = [row(device="no", fits=False), row(device="late", seconds=[1, 2, 9e5])]
 ORDER += [row(device="dear", cost=[5, 6, 7]), row(device="cheap"), row(device="quick")]
-ORDER += [row(device="free", offer={}, fits=False), row(device="Colab", offer=KAGGLE)]
 ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
+ORDER += [row(device="free", offer={}, fits=False), row(device="Colab", offer=KAGGLE)]
+ORDER.append(row(device="spare", offer={}))
 
 
 @pytest.mark.parametrize(
@@ -96,10 +100,10 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
         (cells(mine=True) + "[0]", "T4, yours"),
         (cells(mine=True) + "[2]", "no rent"),
         (cells(fits=False, needed=12 * GB),
-         ["T4", "(50 to 67 minutes)", "($0.80 to $1.20)", "no: 12 GB of 10 GB", "memory"]),
-        (cells(fits=False, needed=9.5 * GB) + "[3]",
-         "no: 9.5 GB and 0.95 GB to spare of 10 GB"),
-        (cells(fits=False, needed=10 * GB) + "[3]", "no: 10 GB and 1 GB to spare of 10 GB"),
+         ["T4", "(50 to 67 minutes)", "($0.80 to $1.20)", "no: needs 12 GB, has 10 GB", "memory"]),
+        (cells(fits=False, needed=9.5 * GB) + "[3]", "no: about 9.5 GB, too near its 10 GB"),
+        (cells(fits=False, needed=10 * GB) + "[3]", "no: about 10 GB, too near its 10 GB"),
+        (cells(kind=1, seller="Salad, homes") + "[2]", "$0.80 to $1.20, homes"),
         (cells(needed=9 * GB) + "[3]", "yes: 9 GB of 10 GB"),
         (cells(needed=9.1 * GB) + "[3]", "just: 9.1 GB of 10 GB"),
         (cells(needed=None) + "[3]", "not known"),
@@ -112,9 +116,10 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
          ["2 x T4 on Kaggle", "50 to 67 minutes", "free"]),
         (f"header([{row()}])[4]", "Limited by"),
         (f"header([{row(tokens=[1, 2])}])[4]", "Writes tokens per second"),
-        (f"toMarkdown([{row(device='a|b')}], '<b>', 'x#y').split('\\n').slice(0, 4)",
+        (f"toMarkdown([{row(device='a|b')}], '<b>', 'x#y').split('\\n').slice(0, 5)",
          [" b ", "", "| Device | Time | Cost | Fits | Limited by |",
-          "| --- | --- | --- | --- | --- |"]),
+          "| --- | --- | --- | --- | --- |",
+          "| a b | 50 to 67 minutes | $0.80 to $1.20 | yes: 5 GB of 10 GB | memory |"]),
         (f"stateOf({row(seconds=[3000, 3600, 3600])}, 1)", "fine"),
         (f"stateOf({row(**LATE)}, 1)", "late"),
         (f"stateOf({row(**LATE)}, null)", "fine"),
@@ -126,20 +131,22 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
         (sessions(61, **KAGGLE), "What is free, in time: 2 to 3 weeks of Kaggle's quota. "
          "Save a checkpoint before a session ends."),
         (f"inOrder([{', '.join(ORDER)}], 2).map(one => one.device)",
-         ["Colab", "quick", "cheap", "dear", "late", "free", "no"]),
+         ["Colab", "spare", "quick", "cheap", "dear", "late", "free", "no"]),
         # one's own card, which Python does not know
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0])}], 2, [{row(offer={})}])",
          "Use your A: 50 to 67 minutes, no rent."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0])}], 1, [{row(offer=KAGGLE)}])",
          "None surely meets your hour. Your A may: 50 to 67 minutes, no rent."),
+        (f"advise([{row(mine=True, **LATE)}], 1, [{row(offer=KAGGLE, seconds=[999, 2000, 3000])}])",
+         "Free: a T4 on Kaggle takes 17 to 50 minutes, in one session."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0], seconds=[9000, 1e4, 2e4])},"
          f"{row(device='B', seconds=[300, 400, 500])}], null, [])",
          "Use your A: 2.5 to 5.6 hours, no rent. The B would take 5 to 8.3 minutes, "
-         "$0.80 to $1.20."),
+         "$0.80 to $1.20 (Vast, on demand)."),
         (f"advise([{row(device='A', mine=True, cost=[0, 0, 0], **LATE)},"
          f"{row(seconds=[700, 700, 710])}], 1, [])",
-         "Rent the T4: 12 minutes, $0.80 to $1.20. Your A costs no rent but may "
-         "miss your hour."),
+         "Rent the T4: 12 minutes, $0.80 to $1.20 (Vast, on demand). Your A costs no rent but "
+         "may miss your hour."),
         (f"advise([{row(fits=False)}, {row(fits=False, needed=GB)}], null, [])",
          "It fits none of these cards: a step needs about 1 GB."),
         ("advise([], null, [])", "Choose at least one card."),
@@ -157,6 +164,7 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
         ("fromAddress('x'.repeat(60001), known).problems.length", 1),
         (in_address(chip="Mine,1,2,3") + ".question.chip",
          {"name": "Mine", "peak": 1, "bandwidth": 2, "memory": 3}),
+        (f"answerRows({in_address(devices='', chip='A,1,2,3')}.question)[0].capacity", 3 * 2**30),
         (in_address(chip="Mine,0,2,3") + ".question.chip", None),
         (in_address(chip="Mine,1,2,1e9") + ".question.chip", None),
         (in_address(chip="Mine,1,2,3,4") + ".question.chip", None),
@@ -179,6 +187,8 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
          "4-bit weights, batch 2, samples of 1,024 tokens"),
         ("howOf({...defaultQuestion(), tuning: '4-bit'}, defaultQuestion())",
          "LoRA on 4-bit weights"),
+        (f"(one => offerFor(one, rowsOf(one), freeOf(one)).words)({SOON}.question).slice(-16)",
+         "perhaps too late"),
         (f"problemOfTexts({ANSWERS}.question)", None),
         (f"problemOfTexts({LONGER}.question)",
          {"field": "prompt", "problem": "GPT-2 takes 1,024 tokens at most, its answer included."}),
@@ -189,6 +199,9 @@ ORDER[4] = row(device="quick", seconds=[2000, 3000, 4000], cost=[0.8, 1, 1.2])
          ["weights", "keys and values of 4 requests", "PyTorch, CUDA and gaps"]),
         (f"memoryOf({in_address(model='GPT-2', length=64)}.question, {row(batch=1)}).at(-2).name",
          "activations of one sample"),
+        (f"memoryOf({in_address(model='Qwen3 8B', tuning='full')}.question, {row(batch=1)})"
+         ".map(one => one.name)",  # its update needs more than its activations, which have gone
+         ["weights", "gradients", "optimizer", "PyTorch, CUDA and gaps"]),
         (f"memoryOf({ANSWERS}.question, {row(own=True)})", []),
         (f"leftOut({in_address(devices='T4,RTX 4090', precision='bf16', count=2)}.question)",
          ["The T4 does not compute in bf16."]),
@@ -230,27 +243,42 @@ def test_quantities_are_written_as_in_the_package(inside):
     assert value(inside, "sayMoney(0, 0)") == "free"
 
 
-LIMITS = {
-    **dict.fromkeys(("length", "prompt", "generated"), (1, 10**7)),
-    **{"batch": (1, 10**7), "epochs": (1, 10**6), "count": (1, 10**5)},
-    **{"deadline": (0.001, 10**7), "cpu": (1e-9, 10**9), "samples": (1, 10**15)},
-}
+TOKENS = dict.fromkeys(("length", "prompt", "generated"), (1, 10**7))
+LIMITS = TOKENS | {"batch": (1, 10**7), "epochs": (1, 10**6), "count": (1, 10**5)}
+LIMITS |= {"deadline": (0.001, 10**7), "cpu": (1e-9, 10**9), "samples": (1, 10**15)}
 
 
 @pytest.mark.parametrize(("name", "ends"), LIMITS.items())
 def test_an_address_and_a_field_take_the_same_numbers(inside, name, ends):
     least, most = ends
-    wanted = {least: True, most: True, least * 0.99: False, most * 1.01: False}
-    if name in ("deadline", "cpu"):
-        wanted[1.5] = True
-    else:
-        wanted |= {1.5: False, 2: True}
-    for number_, allowed in wanted.items():
-        text = f"{number_:.12g}"
+    wanted = {least: True, most: True, least * 0.99: False, most * 1.01: False, 2: True}
+    wanted[1.5] = name in ("deadline", "cpu")
+    for amount, allowed in wanted.items():
+        text = f"{amount:.12g}"
         assert value(inside, f"{in_address(**{name: text})}.problems.length === 0") == allowed
-        if name != "samples":  # which are read in several units
+        if name != "samples":  # which a field has in several units
             read = value(inside, f"readNumber('{text}', FIELDS.{name})")
             assert ("value" in read) == allowed, read
+
+
+STEP = {"batch": 1, "training": True, "precision": "bf16", "parameters": 1, "depthwise": 0}
+STEP |= {"convolution": [1, 1, 1], "volume": [0, 0, 0], "other": [1, 1, 1], "attention": 0}
+STEP |= {"recurrent": 0, "lines": [[1, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("half", "changes"),
+    [
+        (True, [{}, {"precision": "fp16"}, {"lines": [[1, 1]] * 99}]),
+        (False, [{"precision": "fp32"}, {"precision": "tf32"}]),
+        (None, [{"batch": 0}, {"parameters": -1}, {"attention": 1e30}, {"other": [1, 1]}]),
+        (None, [{"lines": [[1]]}, {"lines": [[1, 1]] * 100}, {"volume": None}]),
+    ],
+)
+def test_a_pasted_step_is_whole_or_refused(inside, half, changes):
+    for change in changes:
+        read = value(inside, f"readOwn({json.dumps(json.dumps(STEP | change))})")
+        assert read.get("own", {}).get("half") == half and ("own" in read) != ("problem" in read)
 
 
 def test_a_question_comes_back_whole_from_its_address(inside):
@@ -286,7 +314,7 @@ def test_the_largest_batch_is_the_packages_and_one_more_does_not_fit(inside, dev
 
 DRAWN = """(() => {
     const svg = document.createElementNS(SVG, "svg");
-    draw(svg, ROWS, 5, 800);
+    draw(svg, ROWS, 5, 500);
     const of = (selector, ...names) => [...svg.querySelectorAll(selector)].map(
         one => [...names.map(name => Number(one.getAttribute(name))), one.textContent]);
     return { ticks: of(".tick", "x", "y"), lines: of(".row line", "x1", "y1", "x2", "y2"),
@@ -311,6 +339,7 @@ def test_a_marker_stands_where_the_axes_say(inside):
         if unit in units:
             times[float(count) * units[unit]] = y - 5
     assert len(money) > 2 and len(times) > 1
+    assert all(after - before >= 46 for before, after in pairwise(sorted(money.values())))
 
     def at(ticks: dict[float, float], amount: float) -> float:
         (low, start), *_, (high, end) = sorted(ticks.items())

@@ -10,9 +10,11 @@ from torch.utils.checkpoint import checkpoint
 
 from course_tools.estimate import estimate_memory
 from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.counting.work import Sums
 from course_tools.estimate.language.finetuning import estimate_finetuning, finetuning_numbers
 from course_tools.estimate.language.finetuning_step import finetuning_step
 from course_tools.estimate.language.language_model import LanguageModel, language_models
+from course_tools.estimate.time.step_time import step_time
 
 
 def tune(model="Llama 3.1 8B", method="lora", card="T4", **asked):
@@ -134,14 +136,38 @@ def test_hours_and_cost_follow_from_the_tokens_and_the_price():
 
 def test_samples_have_a_length_that_the_answer_says_and_that_the_model_allows():
     found, row = tune(samples=1000, epochs=3)
-    assert row.samples * row.epochs == 3000 and "samples of 2,048 tokens" in repr(found)
-    assert "samples of 1,024 tokens" in repr(tune("gpt2")[0])
+    assert row.samples * row.epochs == 3000 and "length=2048" in repr(found)
+    assert "length=1024" in repr(tune("gpt2")[0])
     half = tune(samples=1000, epochs=3, length=1024)[1]
     assert half.hours == pytest.approx(row.hours / 2, rel=0.1)
     assert "made for at most 1,024 tokens" in repr(tune("gpt2", length=2048)[0])
     long = finetuning_numbers()["long"]  # about attention, which counts from 4,096 tokens on
     for length, said in ((4095, False), (4096, True)):
         assert (long in tune(length=length)[0].notes()) == said
+
+
+@pytest.mark.parametrize(
+    # of ljm565/universal-llm-trainer: seconds of a step of 2 x 8,192 tokens
+    ("card", "method", "how", "seconds"),
+    [
+        ("H100 SXM", "lora", "padded", 6.4),
+        ("RTX PRO 6000", "lora", "padded", 12.5),
+        ("H100 SXM", "4-bit", "in_32_bits", 26.1),
+        ("RTX PRO 6000", "4-bit", "in_32_bits", 30.7),
+    ],
+)
+def test_a_padding_mask_and_32_bits_cost_time_as_published(card, method, how, seconds):
+    asked = {"card": card, "method": method, "batch": 2, "length": 8192, "trained_bytes": 2}
+    (found, row), (_, usual) = tune(**asked, **{how: True}), tune(**asked)
+    low, high = row.step_interval_s
+    assert 1.5 * usual.step_s < row.step_s and low < seconds < high and not row.checked
+    assert f"{how}=True" in repr(found)
+    compared = asked | {"card": "A100 80GB"}
+    assert tune(**compared)[1].checked and not tune(**compared, **{how: True})[1].checked
+    if how == "padded":  # twice the scores, at half the speed
+        flash = replace(found.work, precision="bf16", matrix=Sums(), other=Sums(), unaligned=0.0)
+        extra = row.parts.arithmetic_s - usual.parts.arithmetic_s
+        assert extra == pytest.approx(3 * step_time(flash, row.machine.chip).arithmetic_s)
 
 
 def test_what_is_free_comes_first_where_it_carries_the_job_and_billing_where_it_is_rented():

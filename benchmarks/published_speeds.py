@@ -5,7 +5,7 @@ Run it again on newer checkouts, with git and nothing else:
 
     git clone https://github.com/huggingface/pytorch-image-models
     git clone https://github.com/NVIDIA/DeepLearningExamples
-    python tools/published_measurements.py pytorch-image-models DeepLearningExamples
+    python benchmarks/published_speeds.py pytorch-image-models DeepLearningExamples
     published.csv.gz
 
 Only figures are taken, no text and no code. Each row names its source; the table's first line says,

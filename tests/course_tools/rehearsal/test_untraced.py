@@ -1,0 +1,22 @@
+"""Code that would be compiled."""
+
+import torch
+
+from course_tools.rehearsal import rehearse
+
+
+def test_code_that_would_be_compiled_runs_as_it_stands_and_its_lines_are_named():
+    layer, before = torch.nn.Linear(2, 2), (torch.compile, torch.jit.script)
+    with rehearse() as rehearsal:
+        layer.cuda()
+        assert torch.compile(layer) is layer
+        assert torch.jit.script(layer) is layer
+
+        @torch.compile(dynamic=True)
+        def twice(rows):
+            return rows * 2
+
+        assert twice(torch.ones(2, device="cuda")).is_cuda
+    said = [each for each in rehearsal.report.remarks if "was not compiled but ran" in each]
+    assert len(said) == 3 and "torch.compile(layer) is layer" in said[0]
+    assert (torch.compile, torch.jit.script) == before
