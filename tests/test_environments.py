@@ -1,6 +1,7 @@
 """The files that describe an environment agree: pyproject.toml, constraints.txt, two of conda."""
 
 import re
+import shlex
 import tomllib
 
 from packaging.requirements import Requirement
@@ -8,6 +9,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from small_machines import ROOT
+
+from tools import install
 
 BINDER, CONDA = ROOT / "binder" / "environment.yml", ROOT / "environment.yml"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -17,8 +20,6 @@ for _line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     _pin = Requirement(_line)
     _version = Version(str(_pin.specifier).removeprefix("=="))
     PINNED.setdefault(canonicalize_name(_pin.name), []).append(_version)
-# conda-forge's name: the name on PyPI
-CONDA_NAMES = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib"}
 
 
 def array(name: str) -> list[Requirement]:
@@ -35,31 +36,20 @@ def conda_packages(path) -> dict[str, SpecifierSet]:
         r"^  - ([\w-]+)([<>=!~.,*\d]*)$", path.read_text(encoding="utf-8"), re.MULTILINE
     )
     versions = ((name, re.sub(r"^=(?=\d)(.*)$", r"==\1.*", version)) for name, version in lines)
-    return {
-        CONDA_NAMES.get(name, name): SpecifierSet(version)
-        for name, version in versions
-        if name != "conda-forge"
-    }
+    return {name: SpecifierSet(version) for name, version in versions if name != "conda-forge"}
 
 
-def test_binder_has_all_that_the_lessons_need_in_the_same_versions():
-    here = conda_packages(BINDER)
-    lab = [each for each in array("learn") if each.name in ("jupyterlab", "ipykernel")]
-    for requirement in [*array("dependencies"), *array("lessons"), *lab]:
-        assert here[requirement.name] == requirement.specifier, requirement.name
-    assert here.keys() == {
-        "python",
-        "pip",
-        "torch",
-        *(each.name for each in array("lessons") + lab),
-    }
-
-
-def test_binder_installs_the_package_itself_and_nothing_over_conda():
-    lines = (ROOT / "binder" / "postBuild").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "#!/bin/bash" and lines[1] == "set -e"
-    assert "python -m pip install --no-deps -e ." in lines
-    assert (ROOT / "binder" / "postBuild").stat().st_mode & 0o111
+def test_binder_installs_what_the_lessons_need_with_the_same_constraints():
+    assert conda_packages(BINDER) == conda_packages(CONDA)
+    script = BINDER.with_name("postBuild")
+    lines = script.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    assert lines[0] == "#!/bin/bash" and "set -e" in lines and script.stat().st_mode & 0o111
+    uv, course = (shlex.split(line) for line in lines[-2:])
+    assert uv[-1] == install.UV
+    assert "--torch-backend=cpu" in course and "-c constraints.txt" in " ".join(course)
+    assert course[course.index("--python") + 1] == "$(command -v python)"  # and no other Python
+    assert course[-4:] == ["-e", ".[lessons]", "jupyterlab", "ipykernel"]
+    assert {"jupyterlab", "ipykernel"} <= PINNED.keys()
 
 
 def test_conda_installs_what_make_installs_with_the_same_constraints():

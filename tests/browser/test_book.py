@@ -22,6 +22,8 @@ BUT_CONTRAST = {**WCAG, "rules": {"color-contrast": {"enabled": False}}}
 # Sentences and code have the same colours in every lesson, and each costs axe a millisecond: one
 # lesson has both read.
 READ_WHOLE = "10_darts.html"
+# the outputs of lesson 7 that a prediction is about, read off the lesson
+PREDICTED = ("07-minute-run", "07-workers", "07-rehearsed", "07-gains")
 OUTPUTS = {"include": [[".cell_output"]]}
 # In the others the words of the code stand without their colours: axe looks at each of these
 # thousands of elements.
@@ -162,6 +164,35 @@ def test_search_finds_the_page_that_explains_a_word(page, book):
             "#search-results li a", "all => all.map(one => one.getAttribute('href'))"
         )
         assert any(urldefrag(link)[0].split("?")[0] == page_of_it for link in found), found
+
+
+def test_the_search_of_a_book_on_a_disk_fails_in_nothing(page, book):
+    said = []
+    page.on("console", said.append)
+    page.goto((book / "search.html").as_uri() + "?q=checkpointing")
+    page.wait_for_selector("#search-results li a", timeout=30_000)
+    page.remove_listener("console", said.append)
+    assert not [message.text for message in said if message.type == "error"]
+    assert not page.locator("#search-results .context").count()
+
+
+def test_an_output_waits_for_its_prediction_and_all_is_open_on_paper(page, book):
+    page.goto((book / "07_waiting.html").as_uri())
+    folded = page.locator("details.below-input")
+    assert folded.count() == len(PREDICTED) and not page.locator("details[open]").count()
+    shown = "part => getComputedStyle(part, '::details-content').contentVisibility"
+    assert folded.first.evaluate(shown) == "hidden"
+    page.emulate_media(media="print")
+    assert folded.first.evaluate(shown) == "visible"
+    page.emulate_media(media="screen")
+
+
+def test_code_can_be_read_on_a_telephone_without_scrolling(page, book):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto((book / "08_worth_it.html").as_uri())
+    assert not page.evaluate("""() => [...document.querySelectorAll(".highlight pre")]
+        .filter(code => code.scrollWidth > code.clientWidth + 2).length""")
+    page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def test_what_the_search_shows_of_a_page_is_its_sentences_and_no_code(page, book):

@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
+from tools.predictions import settling_cells  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
 NAMES = ("compare", "doctor", "estimate", "old_code", "rehearsal", "timeline")
@@ -38,9 +39,14 @@ DOCUMENTS = {
 }
 # a picture of the README: where it leads, its file, and what it shows
 PICTURE = re.compile(
-    r'<a href="([^"]*)"><picture>.*?<img src="([^"]*)" alt="([^"]*)"[^>]*></picture></a>'
+    r'<a href="([^"]*)"><picture>.*?<img [^>]*src="([^"]*)" alt="([^"]*)"[^>]*></picture></a>'
 )
 WIDGET = "application/vnd.jupyter.widget-view+json"
+# what one presses to see an output that a prediction is about
+PREDICTED = {
+    "code_prompt_show": "Show the output, after your prediction",
+    "code_prompt_hide": "Hide the output",
+}
 NO_KERNEL = "*Here the notebook shows a panel to play with: it needs a running kernel.*"
 NOT_PROSE = re.compile(
     r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<summary>.*?</summary>|<[^>]+>"
@@ -124,6 +130,7 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
         cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
     ]
     raise_the_opening_picture(notebook)
+    settling = settling_cells(notebook.cells)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"(?m)^\[!\[Open this lesson in .*\n+", "", cell.source)
@@ -139,9 +146,13 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
         if folded:
             of_picture = cell.id.endswith("-setup")
             cell.metadata.tags = ["remove-input" if of_picture else "hide-input"]
+        cell.metadata.mystnb = {}
+        if cell in settling and cell.outputs:
+            cell.metadata.tags = [*cell.metadata.get("tags", []), "hide-output"]
+            cell.metadata.mystnb = dict(PREDICTED)
         for output in cell.outputs:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                cell.metadata.mystnb = {"image": {"alt": alt}}
+                cell.metadata.mystnb["image"] = {"alt": alt}
             if WIDGET in output.get("data", {}):
                 output.data = {"text/markdown": NO_KERNEL}
     title, _, rest = notebook.cells[0].source.partition("\n")

@@ -9,6 +9,7 @@ import nbformat
 from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.predictions import settling_cells
 from tools.setup_cell import read_address
 
 MOST_LINES = 26  # of code on a slide
@@ -47,18 +48,18 @@ def with_questions_before_their_answers(notebook, resources):
     """Mark the cells that settle a prediction: with the prediction one sees their code at most, and
     a picture, which is shown without its code, has a slide of its own.
     """
-    asked = False
+    settling = settling_cells(notebook.cells)
+    before = None
     for cell in notebook.cells:
         shown = cell.metadata.get("slideshow", {}).get("slide_type", "-")
-        if cell.cell_type == "markdown":
-            settled, asked = asked, "**Predict.**" in cell.source
-            if settled and shown == "-":
-                cell.metadata.slideshow = {"slide_type": "fragment"}
-        elif asked and shown != "skip":
+        if cell.cell_type == "markdown" and before in settling and shown == "-":
+            cell.metadata.slideshow = {"slide_type": "fragment"}
+        elif cell in settling and shown != "skip":
             cell.metadata.tags = [*cell.metadata.get("tags", []), "settles"]
             if shown in ("-", "fragment"):
                 alone = any(kind in str(cell.outputs) for kind in ("image/png", "course-diff"))
                 cell.metadata.slideshow = {"slide_type": "subslide" if alone else "-"}
+        before = cell
     return notebook, resources
 
 

@@ -447,6 +447,7 @@ ANSWERS = [
     ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
+    ([("H100", 4, 9.0)], 3, r"None surely meets your 3 hours\. The H100 may: 2.7 to 6 hours, .*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
     ([("H100", 2, 9.0)], 1, "None of them meets your hour: the fastest is the H100, .*"),

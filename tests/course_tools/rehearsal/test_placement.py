@@ -75,6 +75,16 @@ def test_a_copy_into_a_tensor_is_counted_as_a_move(source, target, non_blocking)
     assert seen(lambda into, values: torch._foreach_copy_([into], [values], **together)) == moved
 
 
+@pytest.mark.parametrize(("home", "away"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_gradient_comes_back_to_where_its_tensor_is_and_that_is_a_copy_too(home, away):
+    with rehearse() as rehearsal:
+        rows = torch.ones(3, device=home, requires_grad=True)
+        (2 * rows.to(away)).sum().backward()
+        assert rows.grad.device.type == home
+    copies = sorted(line.what for line in rehearsal.report.copies)
+    assert copies == ["to the CPU", "to the GPU, from pageable memory"]
+
+
 @pytest.mark.filterwarnings("ignore:Sparse CS. tensor support is in beta state")
 @pytest.mark.parametrize(
     ("form", "size_bytes"),

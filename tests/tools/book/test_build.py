@@ -79,6 +79,18 @@ def test_a_panel_that_needs_a_kernel_is_a_sentence():
     assert page.cells[1].outputs[0].data == {"text/markdown": build.NO_KERNEL}
 
 
+def test_an_output_that_settles_a_prediction_is_folded_and_no_other():
+    asked, again = (nbformat.v4.new_markdown_cell("> **Predict.** How many?") for _ in range(2))
+    told = [nbformat.v4.new_output("stream", text="2")]
+    settles, plain = (nbformat.v4.new_code_cell("x", outputs=told) for _ in range(2))
+    own = nbformat.v4.new_code_cell("x", outputs=told, metadata={"tags": ["exercise"]})
+    words = nbformat.v4.new_markdown_cell("Two.")
+    cells = [nbformat.v4.new_markdown_cell("# 1. A"), asked, settles, words, plain, again, own]
+    page = build.page_of(nbformat.v4.new_notebook(cells=cells), LESSONS[0], {})
+    folded = ["hide-output" in cell.metadata.get("tags", []) for cell in page.cells]
+    assert folded == [False, False, True, False, False, False, False]
+
+
 def test_the_reference_names_each_thing_where_it_lives():
     names = build.public_names("course_tools.compare")
     assert "compare_devices" in names["course_tools.compare.comparison"]

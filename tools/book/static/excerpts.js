@@ -1,4 +1,6 @@
-// The search shows what stands around a word that it found: sentences, and not the code between them.
+// The search shows what stands around a word that it found: sentences, and not the code between them. A browser that has
+// opened the book from a disk lets no page read another, so there it shows titles alone.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 document.addEventListener("DOMContentLoaded", () => {
   if (typeof Search === "undefined") return; // Sphinx has it on the page of the search alone
   const textOf = Search.htmlToText;
