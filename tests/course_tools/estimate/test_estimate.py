@@ -461,9 +461,10 @@ LIKE = [
     ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, CENTRE)], "Rent the 4090: .* (A, on demand)."),
     ([("5090", 20, 0.5, HOME), ("3090", 50, 0.5, HOME)], "Rent the 5090: .* (A, in homes)."),
     ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, {})], "Rent the 5090: .* (A, in homes)."),
-    # an unchecked card is passed over for a checked one that costs up to a quarter more
+    # an unchecked card is passed over for a checked one that costs up to a quarter more, dearest
     ([("H100", 10, 1, {"checked": False}), ("4090", 12, 1, {})], "Rent the 4090: .*"),
     ([("H100", 10, 1, {"checked": False}), ("4090", 13, 1, {})], "Rent the H100: .*, unchecked."),
+    ([("H100", 10, 1, {"checked": False, "factor": 2}), ("4090", 16, 1, {})], "Rent the 4090: .*"),
 ]
 
 
