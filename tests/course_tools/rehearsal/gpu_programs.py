@@ -641,6 +641,8 @@ WAITING = {
     "torch.linalg.svd(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
     "torch.matrix_exp(table)": SOURCE + "LinearAlgebra.cpp: norm.to(at::kCPU)",
     "table.to_sparse()": SOURCE + "TensorConversions.cpp: nonzero",
+    "table.to_sparse_csr()": SOURCE + "TensorConversions.cpp: _mask_to_indices",
+    "F.embedding(indices, table, max_norm=1.0)": SOURCE + "cuda/Embedding.cu: unique_copy",
     "rows.cpu()": SOURCE + "cuda/Copy.cu",
     "into.copy_(rows, non_blocking=True)": CUDA,
     "torch.cuda.synchronize()": CUDA,
