@@ -217,3 +217,18 @@ def test_the_routes_of_the_readme_name_sections_that_are_there():
             headings = re.findall(r"^##+ (?:\d\. )?(.+)$", text, re.MULTILINE)
             named = re.findall(r"(?:to the end of|section|exercise) \*(.+?)\* \(\d+ minutes", part)
             assert named and set(named) <= set(headings), part
+
+
+def test_the_teachers_guide_names_cells_and_sections_that_are_there():
+    guide = (LESSONS[0].parent / "TEACHING.md").read_text(encoding="utf-8")
+    cells = [cell for path in LESSONS for cell in nbformat.read(path, as_version=4).cells]
+    ids = {cell.id for cell in cells}
+    named = re.findall(r"`(\d\d-[\w-]+)`", guide)
+    assert len(named) > 100 and not set(named) - ids
+    headings = re.findall(r"(?m)^#+ (.*)", "\n".join(cell.source for cell in cells))
+    plain = [re.sub(r"[`*]", "", heading) for heading in headings]
+    sections = re.findall(r"\| \*([^*|]+)\*(?= \(`)", guide) + re.findall(
+        r"(?:before|At|end of) \*([^*]+)\*", guide
+    )
+    absent = [name for name in sections if not any(name in heading for heading in plain)]
+    assert len(sections) > 60 and not absent

@@ -5,23 +5,34 @@ each for a light and for a dark screen.
 """
 
 import argparse
+import base64
 import html
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
+from unittest.mock import patch
 
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
+from course_lessons.openings import draw_opening  # noqa: E402
+
+from course_tools.figures import STYLE  # noqa: E402
+
 FOLDER = ROOT / ".github"
 LESSON = ROOT / "notebooks" / "00_start_here.ipynb"
-WIDTH, HEIGHT = 520, 495  # narrow, so that a phone can show the text large enough
+WIDTH, HEIGHT = 440, 450  # narrow, so that a phone shows the text nearly as large as here
+PIXELS = 832  # of a picture's width
+# smaller than for a hall, so that the words in it are larger
+ON_A_PHONE = {"figure.figsize": (10.2, 6.8), "axes.titlesize": 20}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ANSWER_ALONE = "#form, header, footer, #close, .scroll, #shown > :not(figure) { display: none }"
 LESSON_STYLE = """
-body { margin: 16px; font: 18px/1.4 system-ui, sans-serif; background: #fff; color: #1b1b1b }
-h1 { font-size: 24px; margin: 0 0 8px } p { margin: 0 0 12px } img { width: 100% }
+body { margin: 16px; font: 17px/1.35 system-ui, sans-serif; background: #fff; color: #1b1b1b }
+h1 { font-size: 22px; margin: 0 0 8px } p { margin: 0 0 12px } img { width: 100% }
 @media (prefers-color-scheme: dark) {
   body { background: #1a1a1a; color: #eceff2 } img { filter: invert(0.9) hue-rotate(180deg) }
 }
@@ -34,9 +45,9 @@ def lesson_page(path: Path) -> str:
     text = "".join(notebook["cells"][0]["source"])
     title = text.splitlines()[0].removeprefix("# ")
     question = re.search(r"(?m)^\*\*The question:\*\* .*", text)[0].replace("*", "")
-    setup = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
-    shown = [output.get("data", {}).get("image/png") for output in setup["outputs"]]
-    picture = "".join(next(filter(None, shown))).strip()
+    with patch.dict(STYLE, ON_A_PHONE):
+        drawn = draw_opening(path.stem.partition("_")[2])
+    picture = base64.b64encode(drawn.png).decode()
     shown = f"<h1>{html.escape(title)}</h1><p>{html.escape(question)}</p>"
     return f'<style>{LESSON_STYLE}</style>{shown}<img src="data:image/png;base64,{picture}">'
 
@@ -45,7 +56,7 @@ def take(browser: Browser, page: Path) -> None:
     """Take the four pictures."""
     for scheme, ending in (("light", ""), ("dark", "-dark")):
         screen = {"viewport": {"width": WIDTH, "height": HEIGHT}, "color_scheme": scheme}
-        opened = browser.new_page(**screen, device_scale_factor=1.6, bypass_csp=True)
+        opened = browser.new_page(**screen, device_scale_factor=PIXELS / WIDTH, bypass_csp=True)
         opened.goto(page.resolve().as_uri())
         opened.add_style_tag(content=ANSWER_ALONE)
         opened.screenshot(path=FOLDER / f"first-look{ending}.png", full_page=True)

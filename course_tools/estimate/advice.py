@@ -66,16 +66,16 @@ def choose(
         return Choice(None, "fits none")
     quick = [row for row in able if row.hours_interval[1] <= min(limit, FREE_S / 3600)]
     if quick and not own:
-        return Choice(_least(quick, "hours"), "minutes")
+        return Choice(least(quick, "hours"), "minutes")
     in_time = [row for row in able if row.hours_interval[1] <= limit]
     if not in_time:
         perhaps = [row for row in able if row.hours_interval[0] <= limit]
         if not perhaps:
             return Choice(_fastest(able), "late")
-        return Choice(_least(perhaps, "hours"), "perhaps")
+        return Choice(least(perhaps, "hours"), "perhaps")
     priced = [row for row in comparable(able) if row.hours_interval[0] <= limit]
     sure = [row for row in priced if row.hours_interval[1] <= limit]
-    best = _least(sure, "cost") if sure else _least(in_time, "hours")
+    best = least(sure, "cost") if sure else least(in_time, "hours")
     cheaper = min(priced, key=lambda row: row.cost or 0.0, default=None)
     if cheaper in sure:
         cheaper = None
@@ -86,9 +86,17 @@ def _fastest(rows: Sequence[Answer]) -> Answer:
     return min(rows, key=lambda row: row.hours)
 
 
-def _least(rows: Sequence[Answer], what: str) -> Answer:
-    """Return the row of the least hours or cost; an unchecked one has to be less by a quarter."""
-    return min(rows, key=lambda row: getattr(row, what) * (1.0 if row.checked else AS_MUCH))
+def least(rows: Sequence[Answer], what: str) -> Answer:
+    """Return the row of the least "hours" or "cost", each at the upper end of its interval.
+
+    An unchecked row has to be less by a quarter.
+    """
+
+    def weighed(row: Answer) -> float:
+        _, upper = getattr(row, f"{what}_interval")
+        return float(upper) * (1.0 if row.checked else AS_MUCH)
+
+    return min(rows, key=weighed)
 
 
 def _is_small(row: Answer) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from course_tools.estimate.advice import advice, comparable, too_close_to_call
+from course_tools.estimate.advice import advice, comparable, least, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.checks import check_deadline, check_positive
 from course_tools.estimate.chips import find_chip
@@ -89,7 +89,8 @@ class Answers:
         return self.demand.memory
 
     def cheapest(self, deadline_hours: float | None = None) -> Answer | None:
-        """Return the machine that costs least of those with a price and memory enough, or None.
+        """Return the machine with a price and memory enough that costs least, at the dear end of
+        its interval, or None. An unchecked one has to cost less by a quarter.
 
         Prices that cannot be compared with the others are left out.
 
@@ -99,7 +100,7 @@ class Answers:
         able = comparable([row for row in self.rows if row.fits is not False])
         if deadline_hours is not None:
             able = [row for row in able if row.hours_interval[1] <= deadline_hours]
-        return min(able, key=lambda row: row.cost or 0.0, default=None)
+        return least(able, "cost") if able else None
 
     @property
     def answer(self) -> str:

@@ -11,7 +11,13 @@ from torch import Tensor
 
 from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
-from course_tools.rehearsal.placement import World, simulated_device
+from course_tools.rehearsal.placement import (
+    State,
+    World,
+    current_world,
+    put,
+    simulated_device,
+)
 from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import TYPES
 
@@ -70,6 +76,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for nothing."""
+        count_wait("Stream.synchronize")
 
     def wait_stream(self, stream: Any) -> None:
         """Wait for nothing."""
@@ -98,8 +105,15 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for nothing."""
+        count_wait("Event.synchronize")
 
     wait = record
+
+
+def count_wait(name: str) -> None:
+    """Count that a program waits for a GPU; streams and events may outlive a rehearsal."""
+    if State.world is not None:
+        State.world.saw(f"wait: {name}", current_spot())
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -300,7 +314,11 @@ class LegacyType(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         """Make a tensor."""
         made = cls.plain(*args, **kwargs)
-        return made if cls.kind == "cpu" else made.to(cls.kind)
+        if cls.kind == "cpu":
+            return made
+        if not args or isinstance(args[0], (int, torch.Size)):  # sizes: there is nothing to copy
+            return put(made, current_world().device(cls.kind))
+        return made.to(cls.kind)
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, cls.plain) and simulated_device(value).type == cls.kind

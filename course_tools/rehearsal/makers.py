@@ -11,9 +11,11 @@ from torch import Tensor
 from torch.fx import Proxy
 from torch.utils import _device
 
+from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.placement import (
     CPU,
     World,
+    count_copy,
     current_world,
     fake_mode,
     is_fake,
@@ -146,6 +148,8 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
         if fake_mode() or is_traced(args, kwargs):
             return function(*args, **kwargs)
         world = current_world()
+        if function.__name__ in COPIES and args:
+            _count_values_read(args[0])
         if positional and len(args) > 2:
             *args, kwargs["device"] = args  # type: ignore[assignment]
         asked = kwargs.get("device")
@@ -157,6 +161,24 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
         return _made_elsewhere(asked, function, args, kwargs)
 
     return make
+
+
+def _count_values_read(data: Any) -> None:
+    """Count the values of a GPU in lists that a tensor is made of: they are read one by one."""
+    for each in data if isinstance(data, (list, tuple)) else ():
+        if isinstance(each, (list, tuple)):
+            _count_values_read(each)
+        elif isinstance(each, Tensor) and simulated_device(each).type != "cpu":
+            for _ in range(each.numel()):
+                current_world().saw("wait: a value in a list is read", current_spot())
+
+
+def _is_data(name: str, data: Any) -> bool:
+    """Tell whether `rows.new_tensor` or `rows.new` is given values, not sizes or a tensor."""
+    if isinstance(data, (Tensor, torch.Size)):
+        return False
+    sequence = isinstance(data, (list, tuple)) or hasattr(data, "__array__")
+    return name == "new_tensor" or (name == "new" and sequence)
 
 
 def _copied(function: Callable[..., Any], args: Any) -> list[Tensor]:
@@ -174,6 +196,8 @@ def _made_on_gpu(
         return _copied_to(device, function, args, kwargs)
     _refuse_what_cannot_fit(current_world(), device, function.__name__, args, kwargs)
     made = run_as_asked(function, args, kwargs, device)
+    if function.__name__ in COPIES:  # made on the CPU first, and copied
+        count_copy(made, device, False)
     if function.__name__ in FROM_NUMPY:  # whose memory is not the GPU's
         made = run_as_asked(torch.clone, (made,), {})
     return put(made, device)
@@ -237,7 +261,12 @@ def _made_beside(function: Callable[..., Any]) -> Callable[..., Any]:
         device = simulated_device(tensor) if asked is None else current_world().device(asked)
         if args and isinstance(args[0], Tensor) and simulated_device(args[0]) != device:
             args = (args[0].to(device), *args[1:])  # new_tensor copies a tensor
-        return put(run_as_asked(function, (tensor, *args), kwargs, device), device)
+        made = run_as_asked(function, (tensor, *args), kwargs, device)
+        if args and _is_data(function.__name__, args[0]):
+            _count_values_read(args[0])
+            if device.type != "cpu":
+                count_copy(made, device, False)
+        return put(made, device)
 
     return make
 

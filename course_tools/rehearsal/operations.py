@@ -122,10 +122,12 @@ class Watch(TorchDispatchMode):
             world.on_gpu += 1
             if device.type == "cuda":
                 rules.check_kernel(rule, tensors)
-            if rule.waits:
-                world.saw(f"wait: {rule.waits}", operation.spot)
-            elif rule.indices is not None and any(is_mask(each) for each in operation.args[1]):
-                world.saw("wait: nonzero or a boolean mask", operation.spot)
+            if wait := rules.wait_of(operation.func, operation.args, operation.kwargs):
+                world.saw(f"wait: {wait}", operation.spot)
+            elif rule.indices is not None:
+                self.count_indices(operation, rule.indices, device)
+            elif rule.name == "aten::where":
+                self.count_scalars(operation, device)
             return
         of_values = bool(tensors) and not rule.anywhere and tensors[0].dim() > 0
         if device.type == "cpu" and world.started and of_values:
@@ -229,8 +231,35 @@ class Watch(TorchDispatchMode):
                 continue  # what an exchange between processes copies for itself
             here, there = simulated_device(target), simulated_device(source)
             gpu = max(here, there, key=str)
+            if is_number(source) and not copies_numbers(here):
+                continue
             if here != there and not self.adopt([target, source], gpu, operation.call):
-                count_copy(source, here, non_blocking is True)
+                # CUDA returns when a copy to pageable memory has ended, also an asynchronous one.
+                pageable = here.type == "cpu" and not target.is_pinned()
+                count_copy(source, here, non_blocking is True and not pageable)
+
+    def count_indices(self, operation: Operation, position: int, device: torch.device) -> None:
+        """Count what an operation by index copies to a GPU itself, and the wait for a mask."""
+        indices = [each for each in operation.args[position] if isinstance(each, Tensor)]
+        values = given_tensors(operation.args[position + 1 : position + 2], operation.kwargs)
+        for index in indices:
+            on_cpu = simulated_device(index).type == "cpu"
+            if on_cpu and not self.adopt([index], device, operation.call):
+                count_index(index, device)
+        if is_masked_fill(operation, indices, values):
+            return
+        for index in indices:
+            if is_mask(index) and (rules.is_there(index) or mark_of(index) is None):
+                self.world.saw("wait: nonzero or a boolean mask", operation.spot)
+        self.count_scalars(replace(operation, tensors=values), device)
+
+    def count_scalars(self, operation: Operation, device: torch.device) -> None:
+        """Count the scalars of the CPU that an operation copies to the GPU before it runs."""
+        for each in operation.tensors:
+            if rules.is_there(each) or self.adopt([each], device, operation.call):
+                continue
+            if not is_number(each) or copies_numbers(device):
+                count_copy(each, device, False)
 
     def adopt(self, tensors: Any, device: torch.device, call: tuple[int, int]) -> bool:
         """Give what C++ made for the call that runs the device of that call."""
@@ -372,6 +401,38 @@ def arguments_of(operation: Operation) -> list[Argument]:
             if isinstance(each, Tensor) and any(each is one for one in operation.tensors):
                 found.append(argument(name, each))
     return found or [argument("tensors", each) for each in operation.tensors]
+
+
+def is_number(tensor: Tensor) -> bool:
+    """Tell whether PyTorch has made a tensor of a Python number, as in `rows[0] = 1.0`."""
+    return mark_of(tensor) is None and not tensor.dim()
+
+
+def copies_numbers(device: torch.device) -> bool:
+    """Tell whether such a number is copied to a device; others make it there."""
+    return device.type == "cuda" and rules.NUMBERS_ARE_COPIED
+
+
+def count_index(index: Tensor, device: torch.device) -> None:
+    """Count the copy of an index of the CPU, of a list, or of what a mask picks."""
+    mark = mark_of(index)
+    pinned = False
+    if is_mask(index) and mark is not None:  # one of a list has no mark, and is copied as it is
+        with torch._C._DisableTorchDispatch():
+            index = put(index.nonzero(), CPU)
+        pinned = rules.MASKS_ARE_PINNED
+        mark_of(index).pinned = pinned  # type: ignore[union-attr]
+    count_copy(index, device, pinned)
+
+
+def is_masked_fill(operation: Operation, indices: list[Tensor], values: list[Tensor]) -> bool:
+    """Tell whether `rows[mask] = 1.0` fills by the mask, which needs no number of results."""
+    accumulate = operation.kwargs.get("accumulate", operation.args[3:4] == (True,))
+    if accumulate or len(indices) != 1 or not values:
+        return False
+    one_value = values[0].numel() == 1 and not rules.is_there(values[0])
+    mask = indices[0]
+    return one_value and is_mask(mask) and (rules.is_there(mask) or mark_of(mask) is None)
 
 
 def is_mask(index: Any) -> bool:

@@ -346,6 +346,8 @@ def count_copy(tensor: Tensor, device: torch.device, non_blocking: bool) -> None
     """Count a copy to another device, and whether the program waits for it."""
     world, spot = current_world(), current_spot()
     source, size = simulated_device(tensor), size_of(tensor)
+    if not size:
+        return  # PyTorch copies nothing
     if source.type == "cpu":
         mark = mark_of(tensor)
         pinned = mark is not None and mark.pinned

@@ -9,6 +9,7 @@ own list of operations, which comes with it (torchgen).
 import functools
 import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,35 @@ WAITS = {
     "aten::equal": "torch.equal",
     "aten::is_nonzero": "a condition",
     "aten::nonzero": "nonzero or a boolean mask",
+    "aten::_nested_tensor_from_mask_left_aligned": "a padding mask of TransformerEncoder",
+    "aten::_nested_tensor_from_mask": "a padding mask of TransformerEncoder",
     "aten::masked_select": "masked_select",
+    "aten::masked_fill": "masked_fill with a value of the GPU",
+    "aten::masked_fill_": "masked_fill with a value of the GPU",
+    "aten::index_fill": "index_fill with a value of the GPU",
+    "aten::index_fill_": "index_fill with a value of the GPU",
+    "aten::allclose": "torch.allclose",
+    "aten::linspace": "an end of linspace is read",
+    "aten::logspace": "an end of logspace is read",
+    "aten::normal": "torch.normal checks the standard deviations",
+    "aten::histc": "histc finds its range",
+    "aten::_ctc_loss": "ctc_loss copies the lengths",
+    "aten::_ctc_loss_backward": "ctc_loss copies the lengths",
+    "aten::_unique": "unique",
     "aten::_unique2": "unique",
     "aten::unique_dim": "unique",
     "aten::unique_consecutive": "unique",
     "aten::repeat_interleave": "repeat_interleave without output_size",
     "aten::bincount": "bincount",
+    "aten::embedding_renorm_": "an embedding with max_norm",
+    "aten::_to_sparse": "to_sparse",
+    "aten::_coalesce": "coalesce",
+    "aten::linalg_matrix_exp": "matrix_exp reads norms",
 }
+#: torch.linalg reads whether the algorithm succeeded
+FACTORS = "_linalg_check_errors _linalg_eigh _linalg_eigvals _linalg_svd linalg_eig linalg_eigvals"
+FACTORS += " linalg_lstsq cholesky cholesky_inverse"
+WAITS |= {f"aten::{name}": "torch.linalg checks its result" for name in FACTORS.split()}
 #: what an operation of the CPU is called on a GPU, and its argument there
 ON_GPU = {("embedding", "indices"): ("index_select", "index")}
 #: operations with words of their own
@@ -131,7 +154,29 @@ PYTORCHS: tuple[str, ...] = (
     "fsdp::",
 )
 PYTORCHS += ("profiler::", "_dtensor::", "symm_mem::", "inductor::", "streams::", "sparse::")
-NEW_WORDS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+NEW_WORDS = VERSION >= (2, 9)
+#: what a mask of the CPU picks is copied from pinned memory (pytorch 156384)
+MASKS_ARE_PINNED = VERSION >= (2, 9)
+#: a number of Python's becomes a tensor of the CPU first: `rows[0] = 1.0` (pytorch 189105)
+NUMBERS_ARE_COPIED = VERSION < (2, 15)
+
+
+def is_there(value: Any) -> bool:
+    """Tell whether a value is a tensor on a GPU."""
+    return isinstance(value, Tensor) and simulated_device(value).type != "cpu"
+
+
+#: operations that wait for some arguments only; by the names of the arguments
+WAITS_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "aten::repeat_interleave": lambda given: given.get("output_size") is None,
+    "aten::histc": lambda given: given.get("min", 0) == given.get("max", 0),
+    "aten::normal": lambda given: is_there(given.get("std")),
+    "aten::masked_fill": lambda given: is_there(given.get("value")),
+    "aten::masked_fill_": lambda given: is_there(given.get("value")),
+    "aten::index_fill": lambda given: is_there(given.get("value")),
+    "aten::index_fill_": lambda given: is_there(given.get("value")),
+}
 
 
 @dataclass(frozen=True)
@@ -309,6 +354,16 @@ def indices_problem(tensors: list[Tensor | None], own: torch.device) -> str:
             allowed = "either on cpu or on the same device as the indexed tensor"
             return f"indices should be {allowed} ({own})"
     return ""
+
+
+def wait_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return what the host waits for in an operation on a GPU, or ""."""
+    rule = rule_of(func)
+    if rule.waits and rule.name in WAITS_IF:
+        names = [each.name for each in func._schema.arguments]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        return rule.waits if WAITS_IF[rule.name](given) else ""
+    return rule.waits
 
 
 def lengths_problem(lengths: Tensor) -> str:

@@ -4,10 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from course_tools.rehearsal.lines import current_spot, describe
-from course_tools.rehearsal.placement import World, mark_in, put
+from course_tools.rehearsal.placement import CPU, World, count_copy, mark_in, put
 from course_tools.rehearsal.replacing import Replacement
+
+
+def bytes_of(storage: Any) -> Tensor:
+    """Return the tensor of all bytes of a storage."""
+    with torch._C._DisableTorchDispatch():
+        return torch.empty(0, dtype=torch.uint8).set_(storage)
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -28,6 +35,7 @@ def _files(world: World) -> Iterator[Replacement]:
             f"A file with tensors of {mark.device} was saved at {describe(current_spot())}\n"
             '  Without a GPU, torch.load needs map_location="cpu" to read it.'
         )
+        count_copy(bytes_of(storage), CPU, False)
         return str(mark.device)
 
     def restore(storage: Any, location: str) -> Any:
@@ -48,7 +56,8 @@ def _files(world: World) -> Iterator[Replacement]:
                 f"{world.kind}:{world.thread.current}, at {describe(current_spot())}\n"
                 '  Each process fills that GPU. Read with map_location="cpu".'
             )
-        put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
+        count_copy(bytes_of(storage), device, False)
+        put(bytes_of(storage), device)
         return storage
 
     registry = [(0, tag, restore), *torch.serialization._package_registry]
@@ -61,7 +70,8 @@ def _memory(world: World) -> Iterator[Replacement]:
     def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
         where = world.device(world.kind if device is None else device)
         copied = storage.clone()
-        put(torch.empty(0, dtype=torch.uint8).set_(copied), where)
+        count_copy(bytes_of(copied), where, non_blocking)
+        put(bytes_of(copied), where)
         return copied
 
     share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]

@@ -40,6 +40,7 @@ def replacements(world: World) -> Iterator[Replacement]:
     yield from _copies(world)
     yield from _values(world)
     yield from _compared_first()
+    yield Replacement(torch.nn.functional, "one_hot", one_hot)
 
 
 def _questions() -> Iterator[Replacement]:
@@ -172,6 +173,7 @@ def _values(world: World) -> Iterator[Replacement]:
         name: getattr(Tensor, name) for name in ("numpy", "__array__", "tolist", "__dlpack__")
     }
     hand_out: Any = torch.utils.dlpack.to_dlpack
+    show: Any = Tensor.__repr__
 
     def numpy(tensor: Tensor, *, force: bool = False) -> Any:
         device = simulated_device(tensor)
@@ -208,7 +210,12 @@ def _values(world: World) -> Iterator[Replacement]:
         data_ptr(tensor)
         return hand_out(tensor)
 
-    for function in (numpy, tolist, data_ptr):
+    def __repr__(tensor: Tensor, *, tensor_contents: Any = None) -> str:
+        if simulated_device(tensor).type != "cpu" and not tensor.dim():
+            world.saw("wait: printing", current_spot())  # of more values, .tolist() is counted
+        return show(tensor, tensor_contents=tensor_contents)
+
+    for function in (numpy, tolist, data_ptr, __repr__):
         yield Replacement(Tensor, function.__name__, function)
     yield Replacement(Tensor, "__array__", array)
     yield Replacement(Tensor, "__dlpack__", dlpack)
@@ -309,3 +316,16 @@ def _with_lengths_from_anywhere(function: Callable[..., Tensor]) -> Callable[...
         return function(rows, targets, *given, **kwargs)
 
     return ctc_loss
+
+
+plain_one_hot: Any = torch.nn.functional.one_hot
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Stand for one_hot, which reads values to check them on a CPU alone."""
+    if fake_mode() or simulated_device(tensor).type == "cpu" or tensor.dtype != torch.int64:
+        return plain_one_hot(tensor, num_classes)
+    if num_classes == -1:
+        num_classes = int(tensor.max()) + 1
+    made = tensor.new_zeros((*tensor.shape, num_classes))
+    return made.scatter_(-1, tensor.unsqueeze(-1), 1)

@@ -2,6 +2,7 @@
 
 import functools
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -193,6 +194,10 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     settle = settling(lesson.cells)
     assert settle and not page.evaluate(SETTLED_AT_ONCE, settle)
     assert not page.evaluate(ALONE)
+    guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
+    minutes = int(re.search(rf"(?m)^\| {int(stem[:2])} \| (\d+) \|", guide)[1])
+    # "estimated, at a minute and a half per slide", in fives; a font may make a slide more
+    assert abs(1.5 * page.evaluate("Reveal.getTotalSlides()") - minutes) <= 5
     shown = page.locator(".slides").text_content()
     absent = [cell.id for cell in lesson.cells if has_code(cell) and cell.source[:20] not in shown]
     assert not absent

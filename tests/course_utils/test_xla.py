@@ -161,7 +161,7 @@ def test_a_trainer_for_the_cpu_trains_beside_a_torch_xla_that_does_not_load(tmp_
 @pytest.mark.parametrize(
     ("version", "system", "python", "advice"),
     [
-        ("2.8.1+cpu", "Linux", (3, 12), "install it with `pip install torch_xla==2.8.0`, which"),
+        ("2.8.1+cpu", "Linux", (3, 13), "install it with `pip install torch_xla==2.8.0`, which"),
         ("2.11.0+cu128", "Linux", (3, 12), "no torch_xla was made for torch 2.11, so leave this"),
         ("2.9.0", "Darwin", (3, 12), "it has builds for Linux on x86-64 only"),
         ("2.9.0", "Linux", (3, 14), "it has builds for Python 3.11 to 3.13 only"),

@@ -8,12 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
 from course_lessons.device_speed.image_step import cnn_step
 from course_lessons.scripts import FOLDER
-from gpu_programs import PASSED, REFUSED
+from gpu_programs import GOING_ON, PASSED, REFUSED, UNSEEN, WAITING, given_on
 
 from course_tools.compare.copy_speed import _copiers, copy_rate
 from course_tools.compare.workloads import using_tf32
@@ -195,3 +196,18 @@ def test_a_real_card_refuses_what_the_rehearsal_says_it_refuses(program):
 @pytest.mark.parametrize("program", PASSED, **NAMES)
 def test_a_real_card_accepts_what_the_rehearsal_says_it_accepts(program):
     assert program("cuda").device.type == "cuda"
+
+
+@needs_cuda
+@pytest.mark.parametrize("code", [each for each in (*WAITING, *GOING_ON) if each not in UNSEEN])
+def test_a_real_card_waits_where_the_rehearsal_says_it_waits(code):
+    exec(code, given_on("cuda"))  # libraries start, and may wait
+    given = given_on("cuda")
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            exec(code, given)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert any("synchronizing" in str(each.message) for each in told) == (code in WAITING)

@@ -1,5 +1,7 @@
 """The README's pictures: as wide as its phone's screen, light and dark, with their finding."""
 
+import base64
+import io
 import re
 import sys
 
@@ -38,10 +40,11 @@ def test_the_pictures_of_the_readme_are_taken_for_a_light_and_for_a_dark_screen(
 def test_the_head_of_a_lesson_is_its_title_its_question_and_its_opening_picture():
     shown = picture.lesson_page(picture.LESSON)
     text = re.sub(r"(?s)<style>.*</style>|<[^>]*>", "", shown)
-    source = picture.LESSON.read_text(encoding="utf-8")
     assert text.startswith("0. Start here: ") and "The question: " in text and "*" not in text
     (image,) = re.findall(r'base64,([^"]+)"', shown)
-    assert image[:200] in source
+    with Image.open(io.BytesIO(base64.b64decode(image))) as drawn:
+        # its text has the size in points that it has in the lesson, whose picture has 1280
+        assert drawn.width < 1050 and picture.STYLE["figure.figsize"] == (12.8, 7.2)
 
 
 def test_without_a_browser_one_line_says_what_to_install(monkeypatch):

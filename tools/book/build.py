@@ -39,7 +39,7 @@ DOCUMENTS = {
 }
 # a picture of the README: where it leads, its file, and what it shows
 PICTURE = re.compile(
-    r'<a href="([^"]*)"><picture>.*?<img src="([^"]*)" alt="([^"]*)"[^>]*></picture></a>'
+    r'<a href="([^"]*)"><picture>.*?<img [^>]*src="([^"]*)" alt="([^"]*)"[^>]*></picture></a>'
 )
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # what one presses to see an output that a prediction is about

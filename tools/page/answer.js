@@ -65,12 +65,12 @@ function fastest(rows) {
 }
 
 /**
- * The row of the least time or cost, as `_least` of course_tools/estimate/advice.py finds it.
+ * The row of the least time or cost, as `least` of course_tools/estimate/advice.py finds it.
  * @param {Row[]} rows
  * @param {"seconds" | "cost"} what
  */
 function least(rows, what) {
-  const weighed = (/** @type {Row} */ row) => (row[what]?.[1] ?? 0) * (row.checked ? 1 : AS_MUCH);
+  const weighed = (/** @type {Row} */ row) => (row[what]?.[2] ?? 0) * (row.checked ? 1 : AS_MUCH);
   return [...rows].sort((one, other) => weighed(one) - weighed(other))[0];
 }
 

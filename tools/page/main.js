@@ -529,6 +529,7 @@ async function copy(text, what) {
 function load(address = location.hash.slice(1)) {
   const read = fromAddress(address, known);
   question = read.question;
+  if (!/(^|&)length=/.test(address)) shorten(question, defaultQuestion());
   const problem = problemOfTexts(question);
   if (problem) {
     read.problems.push(problem.problem);

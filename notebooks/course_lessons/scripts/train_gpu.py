@@ -32,7 +32,7 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-# YOUR DATA, 2 of 3: two data sets of pairs (input, target), to train on and to validate.
+# YOUR DATA, 2 of 3: pairs (input, target) to train on, and to validate. `limit` is --images.
 def load_data(limit):
     from course_lessons.data.images import load_images
 
@@ -50,7 +50,7 @@ collate = torch.utils.data.default_collate
 # YOUR LOSS AND METRIC, 3 of 3: these are for classes. Each is a mean over the batch.
 def compute_loss(scores, labels):
     if labels.is_floating_point():
-        raise TypeError("The targets are not class numbers: write their own loss here.")
+        raise TypeError("The targets are not class numbers: write a loss for them here.")
     return F.cross_entropy(scores, labels)
 
 
@@ -217,7 +217,7 @@ def main():
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             loss_sum += loss.detach()
-        network.eval()  # and as they are in use
+        network.eval()  # and now as they are at inference
         with torch.no_grad():
             for inputs, targets in valid_loader:
                 inputs, targets = move((inputs, targets), device)

@@ -447,6 +447,7 @@ ANSWERS = [
     ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
     ([("H100", 0.1, 9.0)], 0.1, r"None surely meets your 0\.1 hours\. The H100 may: 4 to 9 min.*"),
+    ([("H100", 4, 9.0)], 3, r"None surely meets your 3 hours\. The H100 may: 2.7 to 6 hours, .*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
     ([("T4", 1, 0.1, False)], None, "It fits none.*"),
     ([("H100", 2, 9.0)], 1, "None of them meets your hour: the fastest is the H100, .*"),
@@ -460,9 +461,10 @@ LIKE = [
     ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, CENTRE)], "Rent the 4090: .* (A, on demand)."),
     ([("5090", 20, 0.5, HOME), ("3090", 50, 0.5, HOME)], "Rent the 5090: .* (A, in homes)."),
     ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, {})], "Rent the 5090: .* (A, in homes)."),
-    # an unchecked card is passed over for a checked one that costs up to a quarter more
+    # an unchecked card is passed over for a checked one that costs up to a quarter more, dearest
     ([("H100", 10, 1, {"checked": False}), ("4090", 12, 1, {})], "Rent the 4090: .*"),
     ([("H100", 10, 1, {"checked": False}), ("4090", 13, 1, {})], "Rent the H100: .*, unchecked."),
+    ([("H100", 10, 1, {"checked": False, "factor": 2}), ("4090", 16, 1, {})], "Rent the 4090: .*"),
 ]
 
 

@@ -541,3 +541,171 @@ def pass_sparse(device):
 
 # tests/gpu runs the same programs on a real card
 PASSED = [each for name, each in list(globals().items()) if name.startswith("pass_")]
+
+
+def given_on(device):
+    """Return the names that the programs below use; nothing of them is copied to the GPU."""
+    there = {"device": device}
+    weight = torch.ones(4, requires_grad=True, **there)
+    weight.grad = torch.ones_like(weight)
+    return {
+        "torch": torch,
+        "F": F,
+        "nn": nn,
+        "device": device,
+        "numbers": np.ones(3, np.float32),
+        "rows": torch.rand(4, **there),
+        "table": torch.rand(4, 4, **there) + torch.eye(4, **there),
+        "value": torch.rand((), **there),
+        "count": torch.full((), 2, **there),
+        "indices": torch.randint(4, (3,), **there),
+        "indices_of_cpu": torch.tensor([0, 1, 2]),
+        "repeats": torch.full((1,), 2, **there),
+        "mask": torch.rand(4, **there) > 0.5,
+        "mask_of_cpu": torch.tensor([True, False, False, True]),
+        "spoken": torch.randn(5, 2, 4, **there).log_softmax(2),
+        "letters": torch.ones(2, 2, dtype=torch.long, **there),
+        "lengths": torch.tensor([2, 2]),
+        "weight": weight,
+        "into": torch.zeros(4),
+    }
+
+
+OWN_TEST = "PyTorch's test_sync_warning, in test/test_torch.py"
+SOURCE = "PyTorch 2.6, aten/src/ATen/native/"
+NEW = "PyTorch 2.6, torch/csrc/utils/tensor_new.cpp: to(device, non_blocking=false)"
+ITEM = "PyTorch 2.6, cuda/CUDAScalar.cu: memcpy_and_sync"
+CUDA = "CUDA's manual: API synchronization behavior; events; streams"
+DEBUG = "torch.cuda.set_sync_debug_mode, as in pull request 62092"
+#: programs in which the host waits for the GPU once, and who says so
+WAITING = {
+    "rows[mask] = value": OWN_TEST,
+    "rows[indices_of_cpu] = value": OWN_TEST,
+    "rows[mask]": OWN_TEST,
+    "rows[indices_of_cpu]": OWN_TEST,
+    "rows.nonzero()": OWN_TEST,
+    "bool(value)": OWN_TEST,
+    "F.one_hot(indices)": OWN_TEST,
+    "torch.repeat_interleave(rows, repeats)": OWN_TEST,
+    "torch.tensor(3.14, device=device)": "issue 120996",
+    "torch.tensor(3.14).to(device)": "issue 120996",
+    "torch.tensor([1, 2], device=device)": NEW,
+    "torch.tensor(numbers, device=device)": NEW,
+    "torch.as_tensor(numbers, device=device)": NEW,
+    "torch.asarray(numbers, device=device)": NEW,
+    "torch.as_tensor([1.0, 2.0], device=device)": NEW,
+    "rows.new_tensor([1, 2])": NEW,
+    "rows.new_tensor(3.14)": NEW,
+    "rows.new([1.0, 2.0])": NEW,
+    "torch.cuda.FloatTensor([1.0, 2.0])": NEW,
+    "torch.tensor([value, value])": "store_scalar reads each value, utils/python_scalars.h",
+    "rows.new_tensor([value, value])": "store_scalar reads each value",
+    "torch.tensor([[value, 1.0]], device=device)": "store_scalar reads each value",
+    "rows[[0, 1]]": "indexing_tensor_from_data, in tensor_new.cpp",
+    "rows[range(2)]": "indexing_tensor_from_data, in tensor_new.cpp",
+    "rows[[True, False, True, False]]": "indexing_tensor_from_data, then nonzero",
+    "rows[[True, False, True, False]] = 1.0": "indexing_tensor_from_data, then masked_fill",
+    "rows[0] = torch.tensor(1.0)": "pull request 186482",
+    "rows[:2] = torch.ones(2)": SOURCE + "Copy.cu",
+    "rows[indices] = torch.tensor(1.0)": SOURCE + "TensorAdvancedIndexing.cpp: value.to",
+    "rows[indices_of_cpu] = torch.tensor(1.0)": SOURCE + "TensorAdvancedIndexing.cpp: value.to",
+    "rows[count]": "issue 105641",
+    "rows[:count]": ITEM,
+    "torch.where(mask, torch.tensor(1.0), rows)": SOURCE + "TensorCompare.cpp: to(device)",
+    "torch.where(mask)": SOURCE + "TensorCompare.cpp: nonzero_numpy",
+    "rows.masked_fill(mask, value)": "pull request 190512",
+    "rows.index_fill_(0, indices, value)": SOURCE + "TensorAdvancedIndexing.cpp: source.item()",
+    "torch.arange(count)": ITEM,
+    "torch.linspace(0, value, 4, device=device)": SOURCE + "RangeFactories.cpp: end.item()",
+    "range(count)": ITEM,
+    "float(value)": ITEM,
+    "rows[0].item()": ITEM,
+    "f'{value:.3f}'": ITEM,
+    "str(value)": "torch/_tensor_str.py, which reads the value",
+    "str(nn.Parameter(value))": "torch/_tensor_str.py, which reads the value",
+    "rows.tolist()": ITEM,
+    "1.0 in rows": ITEM,
+    "max(value, rows[0])": DEBUG,
+    "torch.isfinite(rows).all().item()": ITEM,
+    "torch.allclose(rows, rows)": SOURCE + "TensorCompare.cpp: item",
+    "torch.equal(rows, rows + 1)": SOURCE + "cuda/Equal.cpp: item",
+    "indices.bincount()": SOURCE + "cuda/SummaryOps.cu: item",
+    "torch.histc(rows, 4)": SOURCE + "cuda/SummaryOps.cu: min().cpu()",
+    "indices.unique()": SOURCE + "cuda/UniqueCub.cu: item",
+    "indices[None].unique(dim=0)": SOURCE + "cuda/Unique.cu",
+    "indices.unique_consecutive()": SOURCE + "cuda/Unique.cu",
+    "rows.masked_select(mask)": SOURCE + "cuda/IndexKernel.cpp: index by a mask",
+    "torch.normal(rows, rows)": SOURCE + "DistributionTemplates.h: std.min().ge(0).item()",
+    "F.ctc_loss(spoken, letters, (5, 5), (2, 2))": SOURCE + "cuda/LossCTC.cu: at::tensor",
+    "F.ctc_loss(spoken, letters, lengths + 3, lengths)": SOURCE + "cuda/LossCTC.cu: at::tensor",
+    "nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)": "torch/nn/utils",
+    "torch.split(rows, repeats.repeat(2).tolist())": ITEM,
+    "torch.linalg.cholesky(torch.eye(3, device=device))": SOURCE + "BatchLinearAlgebra.cpp",
+    "torch.linalg.inv(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
+    "torch.linalg.eigh(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
+    "torch.linalg.svd(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
+    "torch.matrix_exp(table)": SOURCE + "LinearAlgebra.cpp: norm.to(at::kCPU)",
+    "table.to_sparse()": SOURCE + "TensorConversions.cpp: nonzero",
+    "rows.cpu()": SOURCE + "cuda/Copy.cu",
+    "into.copy_(rows, non_blocking=True)": CUDA,
+    "torch.cuda.synchronize()": CUDA,
+    "torch.cuda.Event().synchronize()": CUDA,
+    "torch.cuda.current_stream().synchronize()": CUDA,
+}
+#: how often the host waits, where that is more than once
+MORE_THAN_ONE = {
+    "torch.tensor([value, value])": 2,
+    "rows.new_tensor([value, value])": 3,
+    "torch.tensor([[value, 1.0]], device=device)": 2,
+    "rows[[True, False, True, False]]": 2,
+    "rows[indices_of_cpu] = torch.tensor(1.0)": 2,
+}
+#: programs in which the host does not wait, and who says so
+GOING_ON = {
+    "rows[mask] = 1.0": OWN_TEST,
+    "rows[indices] = value": OWN_TEST,
+    "rows[indices]": OWN_TEST,
+    "F.one_hot(indices, num_classes=4)": OWN_TEST,
+    "torch.randperm(20000, device=device)": OWN_TEST,
+    "torch.repeat_interleave(rows, 2, output_size=8)": OWN_TEST,
+    "torch.repeat_interleave(rows, repeats, output_size=8)": OWN_TEST,
+    "torch.any(value)": OWN_TEST,
+    "torch.ones((), device=device) * 3.14": "issue 120996",
+    "torch.full((), 3.14, device=device)": "issue 120996",
+    "rows[:2] = 1.0": "pull request 186482",
+    "rows[:2] = torch.tensor(1.0)": "pull request 186482",
+    "table[0] = 1.0": SOURCE + "TensorIndexing.h: fill_",
+    "rows[mask] = torch.tensor(1.0)": SOURCE + "TensorAdvancedIndexingUtils.h: masked_fill",
+    "rows[0] = value": SOURCE + "cuda/Copy.cu: a copy on the GPU",
+    "rows[True]": SOURCE + "TensorIndexing.h: fill_",
+    "rows[torch.tensor(2)]": SOURCE + "TensorIndexing.h: the CPU reads its own value",
+    "rows.fill_(value)": "issue 109115, closed",
+    "rows.masked_fill(mask, 1.0)": SOURCE + "cuda/Indexing.cu",
+    "rows.masked_fill(mask, torch.tensor(1.0))": SOURCE + "cuda/Indexing.cu",
+    "torch.where(mask, 1.0, rows)": SOURCE + "TensorCompare.cpp: scalar_tensor",
+    "torch.where(mask, rows, value)": SOURCE + "TensorCompare.cpp",
+    "rows + torch.tensor(1.0)": SOURCE + "TensorIterator.cpp: an argument of the kernel",
+    "rows.new(2, 3)": SOURCE + "TensorFactories.cpp",
+    "rows.new_full((3,), 1.0)": SOURCE + "TensorFactories.cpp",
+    "torch.cuda.FloatTensor(2, 3).fill_(1.0)": SOURCE + "TensorFactories.cpp",
+    "torch.as_tensor(value, device=device)": SOURCE + "cuda/Copy.cu: a copy on the GPU",
+    "torch.stack([value, value])": SOURCE + "cuda/Shape.cu",
+    "[each * 2 for each in rows]": "torch/_tensor.py: unbind",
+    "torch.multinomial(rows, 2)": SOURCE + "Distributions.cpp: _assert_async",
+    "torch.normal(rows, 1.0)": SOURCE + "DistributionTemplates.h",
+    "torch.histc(rows, 4, 0, 1)": SOURCE + "cuda/SummaryOps.cu",
+    "torch.cdist(table, table)": SOURCE + "cuda/DistanceKernel.cu",
+    "rows.sum() + 1": SOURCE + "cuda/ReduceOps.cpp",
+    "nn.utils.clip_grad_norm_([weight], 1.0)": "torch/nn/utils/clip_grad.py",
+    "torch.linalg.inv_ex(table)": SOURCE + "BatchLinearAlgebra.cpp: only with check_errors",
+    "torch.linalg.det(table)": SOURCE + "BatchLinearAlgebra.cpp: no check",
+    "rows.to('cpu', non_blocking=True)": SOURCE + "TensorConversions.cpp: pin_out",
+    "rows.copy_(into.pin_memory(), non_blocking=True)": SOURCE + "cuda/Copy.cu",
+}
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+for code in ("rows[mask_of_cpu]", "rows[mask_of_cpu] = value"):
+    (GOING_ON if VERSION >= (2, 9) else WAITING)[code] = "pull request 156384"
+for code in ("rows[0] = 1.0", "table[0, 0] = 1.0", "rows[indices] = 1.0"):
+    (GOING_ON if VERSION >= (2, 15) else WAITING)[code] = "pull requests 186482, 188330, 189105"
+#: waits that torch.cuda.set_sync_debug_mode does not name
+UNSEEN = [code for code in WAITING if WAITING[code] == CUDA]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from gpu_programs import GOING_ON, MORE_THAN_ONE, WAITING, given_on
 from torch import nn
 
 from course_tools.rehearsal import Occurrence, Report, rehearse
@@ -79,39 +80,49 @@ def test_the_words_of_a_report_say_its_numbers_line_by_line():
     assert repr(report) == SEEN
 
 
-# As torch.cuda.set_sync_debug_mode reports them: a value is read, or the size of a result depends
-# on values.
-WAITING = {
-    "item": lambda rows, numbers: rows[0].item(),
-    "tolist": lambda rows, numbers: rows.tolist(),
-    "condition": lambda rows, numbers: bool(rows[0] > 0),
-    "equal": lambda rows, numbers: torch.equal(rows, rows + 1),
-    "nonzero": lambda rows, numbers: torch.nonzero(rows),
-    "mask": lambda rows, numbers: rows[rows > 0],
-    "masked_select": lambda rows, numbers: rows.masked_select(rows > 0),
-    "unique": lambda rows, numbers: numbers.unique(),
-    "unique rows": lambda rows, numbers: numbers[None].unique(dim=0),
-    "unique_consecutive": lambda rows, numbers: numbers.unique_consecutive(),
-    "repeat_interleave": lambda rows, numbers: torch.repeat_interleave(numbers),
-    "bincount": lambda rows, numbers: numbers.bincount(),
-    "synchronize": lambda rows, numbers: torch.cuda.synchronize(),
-}
-GOING_ON = {
-    "where": lambda rows, numbers: torch.where(rows > 0, rows, 0),
-    "index": lambda rows, numbers: rows[numbers],
-    "sum": lambda rows, numbers: rows.sum() + 1,
-    "repeat_interleave": lambda rows, numbers: rows.repeat_interleave(2),
-}
+def waits_in(rehearsal):
+    events = rehearsal._world.events  # without the words of a report, which take their time
+    return sum(count for (what, _), count in events.items() if what.startswith("wait: "))
 
 
-def test_the_host_waits_where_it_needs_a_value_and_nowhere_else():
-    for programs, wait in ((WAITING, True), (GOING_ON, False)):
-        for name, program in programs.items():
-            with rehearse() as rehearsal:
-                rows = torch.arange(3.0, device="cuda")
-                numbers = torch.arange(3, device="cuda")
-                program(rows, numbers)
-            assert (name, bool(rehearsal.report.waits)) == (name, wait)
+def test_the_host_waits_where_pytorch_says_that_it_waits_and_nowhere_else():
+    wrong = []
+    with rehearse() as rehearsal:
+        for code in (*WAITING, *GOING_ON):
+            given = given_on("cuda")
+            before = waits_in(rehearsal)
+            exec(code, given)
+            waits = waits_in(rehearsal) - before
+            if waits != (MORE_THAN_ONE.get(code, 1) if code in WAITING else 0):
+                wrong.append((code, waits))
+    assert wrong == []
+    assert sum(line.count for line in rehearsal.report.waits) == waits_in(rehearsal) > 0
+
+
+@pytest.mark.parametrize(
+    ("code", "what", "size_bytes"),
+    [
+        ("torch.tensor([1, 2], device=device)", "pageable", 16),
+        ("torch.as_tensor(numbers, device=device)", "pageable", 12),
+        ("rows.new_tensor([1, 2])", "pageable", 8),
+        ("rows[[0, 1]]", "pageable", 16),
+        ("rows[indices_of_cpu]", "pageable", 24),
+        ("rows[mask_of_cpu]", "pinned" if torch.__version__ >= "2.9" else "pageable", 16),
+        ("torch.where(mask, torch.tensor(1.0), rows)", "pageable", 4),
+        ("torch.empty(2, 3, device=device)", "", 0),
+        ("torch.tensor([], device=device)", "", 0),
+        ("torch.cuda.FloatTensor(2, 3)", "", 0),
+    ],
+)
+def test_what_pytorch_copies_inside_a_call_is_counted_with_its_bytes(code, what, size_bytes):
+    with rehearse() as rehearsal:
+        given = given_on("cuda")
+        before = len(rehearsal.report.copies)
+        exec(code, given)
+    copies = [(line.what, line.size_bytes) for line in rehearsal.report.copies]
+    expected = [(f"to the GPU, from {what} memory", size_bytes)] if what else []
+    assert len(copies) == before + len(expected)
+    assert [each for each in expected if each not in copies] == []
 
 
 def test_what_happened_on_one_line_is_added_up_and_the_largest_stands_first():

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from itertools import pairwise
 from urllib.parse import urlencode
 
 import pytest
@@ -242,25 +243,20 @@ def test_quantities_are_written_as_in_the_package(inside):
     assert value(inside, "sayMoney(0, 0)") == "free"
 
 
-LIMITS = {
-    **dict.fromkeys(("length", "prompt", "generated"), (1, 10**7)),
-    **{"batch": (1, 10**7), "epochs": (1, 10**6), "count": (1, 10**5)},
-    **{"deadline": (0.001, 10**7), "cpu": (1e-9, 10**9), "samples": (1, 10**15)},
-}
+TOKENS = dict.fromkeys(("length", "prompt", "generated"), (1, 10**7))
+LIMITS = TOKENS | {"batch": (1, 10**7), "epochs": (1, 10**6), "count": (1, 10**5)}
+LIMITS |= {"deadline": (0.001, 10**7), "cpu": (1e-9, 10**9), "samples": (1, 10**15)}
 
 
 @pytest.mark.parametrize(("name", "ends"), LIMITS.items())
 def test_an_address_and_a_field_take_the_same_numbers(inside, name, ends):
     least, most = ends
-    wanted = {least: True, most: True, least * 0.99: False, most * 1.01: False}
-    if name in ("deadline", "cpu"):
-        wanted[1.5] = True
-    else:
-        wanted |= {1.5: False, 2: True}
-    for number_, allowed in wanted.items():
-        text = f"{number_:.12g}"
+    wanted = {least: True, most: True, least * 0.99: False, most * 1.01: False, 2: True}
+    wanted[1.5] = name in ("deadline", "cpu")
+    for amount, allowed in wanted.items():
+        text = f"{amount:.12g}"
         assert value(inside, f"{in_address(**{name: text})}.problems.length === 0") == allowed
-        if name != "samples":  # which are read in several units
+        if name != "samples":  # which a field has in several units
             read = value(inside, f"readNumber('{text}', FIELDS.{name})")
             assert ("value" in read) == allowed, read
 
@@ -318,7 +314,7 @@ def test_the_largest_batch_is_the_packages_and_one_more_does_not_fit(inside, dev
 
 DRAWN = """(() => {
     const svg = document.createElementNS(SVG, "svg");
-    draw(svg, ROWS, 5, 800);
+    draw(svg, ROWS, 5, 500);
     const of = (selector, ...names) => [...svg.querySelectorAll(selector)].map(
         one => [...names.map(name => Number(one.getAttribute(name))), one.textContent]);
     return { ticks: of(".tick", "x", "y"), lines: of(".row line", "x1", "y1", "x2", "y2"),
@@ -343,6 +339,7 @@ def test_a_marker_stands_where_the_axes_say(inside):
         if unit in units:
             times[float(count) * units[unit]] = y - 5
     assert len(money) > 2 and len(times) > 1
+    assert all(after - before >= 46 for before, after in pairwise(sorted(money.values())))
 
     def at(ticks: dict[float, float], amount: float) -> float:
         (low, start), *_, (high, end) = sorted(ticks.items())
