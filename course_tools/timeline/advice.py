@@ -20,6 +20,7 @@ NUMBERS = {
     "RandomSampler(dataset)": "torch.randperm(len(x))",
     "SequentialSampler(dataset)": "torch.arange(len(x))",
 }
+SEVERAL_FETCHES = 1.5  # per step; below that a step has one, and one ahead in the last
 MANY_READS = 0.2  # of a CPU's operations; more of them are a loop over single values
 
 
@@ -72,6 +73,25 @@ def workers_to_try(seen: LoopRecord, enough: int) -> int | None:
 
 def advise(part: str, seen: LoopRecord, enough: int) -> str:
     """Return what to try first against a part; `enough` is what `enough_workers` returns."""
+    return _advise(part, seen, enough) + _on_what_a_trace_shows(part, seen)
+
+
+def _on_what_a_trace_shows(part: str, seen: LoopRecord) -> str:
+    """Return what is to be known of the batches in a trace, as a sentence, or ""."""
+    if seen.loader.cores is None and not seen.loader.is_dataloader:
+        return (
+            " (The trace shows no DataLoader of torch, so that whatever makes the batches counts "
+            "as the step's own.)"
+        )
+    if part == "loader" and seen.fetches >= SEVERAL_FETCHES:
+        return (
+            f" A step fetches {seen.fetches:.1f} batches here, so a validation or the accumulation "
+            "of gradients is in it: with two loaders, see which of them is slow."
+        )
+    return ""
+
+
+def _advise(part: str, seen: LoopRecord, enough: int) -> str:
     on_cpu = seen.kind == "cpu"
     if part == "loader":
         return _advise_loader(seen, enough)
@@ -180,9 +200,9 @@ def _advise_without_workers(seen: LoopRecord) -> str:
         )
     fewer = "num_workers=0, and " if loader.workers else ""
     return (
-        f"{fewer}{on_device}take a larger batch, with a learning rate to match, so that there are "
-        f"fewer to make: one takes {format_seconds(seen.batch_s)}, and a worker would need longer "
-        "to send it."
+        f"{fewer}{on_device}take a larger batch, with a learning rate to match, and ask again: a "
+        f"batch takes {format_seconds(seen.batch_s)} to make, which is less than a worker needs to "
+        "send it, so that workers would only cost time at this size."
     )
 
 

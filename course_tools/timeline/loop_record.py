@@ -49,7 +49,7 @@ class LoaderFacts:
 
     workers: int = 0
     cores: int | None = None  #: that workers can use; None if it is not known
-    is_dataloader: bool = True  #: of torch
+    is_dataloader: bool = True  #: of torch; False for a trace that shows none
     #: samples of a batch that are fetched one by one and stacked; 0 for other batches
     batch: int = 0
     batch_bytes: int = 0  #: of the tensors of a batch
@@ -93,6 +93,7 @@ class LoopRecord:
     #: seconds of a step in which the device did nothing though its next work had been launched
     queued_s: float = 0.0
     operations: int = 0  #: kernels, or on a CPU operations, in a step
+    fetches: float = 1.0  #: how many batches are fetched in a step
     reads: float = 0.0  #: how often a step reads a value, as `.item()` does
     waits_s: float = 0.0  #: seconds of a step in which the host waited for the device
     visible: bool = True  #: whether the profiler saw the device work
@@ -151,7 +152,11 @@ def record_of(trace: Trace) -> LoopRecord:
         kind="cpu" if on_cpu else "cuda",  # or ROCm, which PyTorch calls so too
         step_s=1e-6 * (end - start) / len(steps),
         fetch_s=covered_s(_spans(fetches, start, end)) / len(steps),
-        loader=LoaderFacts(workers=int(any("MultiProcessing" in one["name"] for one in fetches))),
+        fetches=len(fetches) / len(steps),
+        loader=LoaderFacts(
+            workers=int(any("MultiProcessing" in one["name"] for one in fetches)),
+            is_dataloader=bool(fetches),
+        ),
     )
     return _read(seen, inside, fetches, steps, (start, end))
 
@@ -228,7 +233,9 @@ def _read_cpu(
         seen,
         arithmetic_s=_typical_work_s(calls, blocks, typical),
         python_s=typical(pauses_s),
-        operations=sum(_lies_in(call, blocks[-1]) for call in host),
+        operations=round(
+            sum(_lies_in(call, block) for call in host for block in blocks) / len(blocks)
+        ),
     )
 
 
@@ -352,8 +359,14 @@ def _typical_work_s(events: Sequence[Event], steps: list[Span], typical: Typical
         for op, own_s in operations[inside]:
             seconds.setdefault((op.name, count[op.name]), []).append(own_s)
             count[op.name] += 1
-    usual = [typical(times_s) for times_s in seconds.values() if 2 * len(times_s) > len(steps)]
-    return sum(own_s - smallest_s for own_s in usual if own_s >= SMALL * smallest_s)
+    work_s = 0.0
+    for times_s in seconds.values():
+        own_s, share = typical(times_s), len(times_s) / len(steps)
+        if calibration:  # of the least disturbed step, what is in most steps
+            share = round(share)
+        if own_s >= SMALL * smallest_s:
+            work_s += share * (own_s - smallest_s)
+    return work_s
 
 
 def _own_seconds(events: Iterable[Event]) -> list[tuple[Span, float]]:

@@ -93,6 +93,8 @@ def test_each_part_of_a_step_on_a_gpu_can_be_the_bottleneck(changes, limit, part
         ({"memory_s": 7e-3}, "fuses"),
         ({"arithmetic_s": 8e-3}, "autocast"),
         ({"arithmetic_s": 8e-3, "kind": "cpu"}, "a GPU"),
+        ({"python_s": 7e-3, "loader": LoaderFacts(is_dataloader=False)}, "shows no DataLoader"),
+        ({"fetch_s": 7e-3, "fetches": 1.5}, "A step fetches 1.5 batches here"),
     ],
 )
 def test_the_advice_fits_the_bottleneck(changes, advice):
@@ -172,8 +174,9 @@ def test_a_loader_that_computes_gets_no_more_workers_than_cores(workers, to_try)
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_no_advice_contradicts_the_one_that_led_to_it(facts, words, to_try, kind):
     facts = {"cores": 2, "waits": False, **facts}
-    loop = replace(SEEN, kind=kind, fetch_s=9e-3, copies_s=0.0, loader=LoaderFacts(**facts))
-    found = judge(loop)
+    seen = replace(SEEN, kind=kind, fetch_s=9e-3, copies_s=0.0, fetches=1.4)
+    found = judge(replace(seen, loader=LoaderFacts(**facts)))
+    assert "A step fetches" not in found.advice
     assert (found.limit, found.workers_to_try) == ("loader", to_try) and words in found.advice
     assert ("get_worker_info" in found.advice) == (to_try == 2 and "iterable" in facts)
     if to_try is None:
