@@ -57,6 +57,7 @@ def test_every_printable_text_comes_back_from_a_card_as_it_was(name):
 def test_a_clean_text_is_one_printable_line_of_limited_length(name):
     for text in (name, f"{name:x<160}", f"{name:x<161}"):
         assert clean(text).isprintable() and len(clean(text)) == min(len(text), 160)
+        assert (clean(text) == text) == (text.isprintable() and len(text) <= 160)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -158,8 +158,9 @@ def test_short_calls_are_timed_for_long_enough_to_be_known_and_not_for_longer(wo
 
 
 def test_too_few_runs_are_said_to_be_too_few(world):
-    timed = world.time(working(world, forever(3.0)), max_s=5.0)
-    assert len(timed.blocks_s) == 2
+    for max_s in (1.0, 5.0):
+        timed = world.time(working(world, forever(3.0)), max_s=max_s)
+        assert len(timed.blocks_s) == 2
     assert (
         "only 2 readings, and a 95% interval needs 6: raise max_s or give fn less work."
         in timed.warnings
@@ -190,6 +191,11 @@ def test_a_clock_that_stands_still_ends_at_ten_million_calls_a_block(world):
 def test_work_that_drifts_is_noticed(world, growth, word):
     timed = world.time(working(world, (0.01 * growth**k for k in range(10_000))), max_s=0.5)
     assert any(f"{word} as it went" in warning for warning in timed.warnings)
+
+
+def test_a_thread_that_waits_for_a_device_is_not_taken_for_a_disturbed_one():
+    assert Stopwatch(print, Device("cuda", 0, "a GPU")).cpu_clock is None
+    assert Stopwatch(print, CPU).cpu_clock is Stopwatch.cpu_clock
 
 
 def test_one_slow_call_does_not_make_a_drift_larger():
