@@ -15,6 +15,9 @@ CHEAP_S = 50e-6
 # What a worker needs on a core to send a batch, and the loop to take it in: measured for batches of
 # 20 kB to 25 MB, with a worker of torch 2.9 on Linux, in November 2026.
 SEND_S, SENT_BYTES_PER_S = 1.2e-3, 1.1e9
+# A whole batch that takes longer is hardly cheaper per sample if it is larger: the calls that it
+# needs whatever its size take a tenth of this.
+LONG_S = 0.5e-3
 # The numbers of the samples in a tensor, as these samplers draw them.
 NUMBERS = {
     "RandomSampler(dataset)": "torch.randperm(len(x))",
@@ -48,7 +51,8 @@ def _wants_whole_batches(seen: LoopRecord) -> bool:
 def _is_made_faster_than_sent(seen: LoopRecord) -> bool:
     """Say whether a worker would need longer to send a batch than the loop to make it."""
     sent_s = SEND_S + seen.loader.batch_bytes / SENT_BYTES_PER_S
-    return not seen.loader.waits and seen.batch_s < sent_s
+    made_s = seen.fetch_s if seen.loader.waits else 0.0  # what waits takes no time on a core
+    return max(seen.batch_s, made_s) < sent_s
 
 
 def _gains_nothing_by_workers(seen: LoopRecord) -> bool:
@@ -199,10 +203,12 @@ def _advise_without_workers(seen: LoopRecord) -> str:
             "more of them would not make that faster."
         )
     fewer = "num_workers=0, and " if loader.workers else ""
+    larger = "take a larger batch, with a learning rate to match, and ask again"
+    if not loader.batch and seen.batch_s > LONG_S:
+        larger = "make the samples cheaper, for example by preparing and storing them once"
     return (
-        f"{fewer}{on_device}take a larger batch, with a learning rate to match, and ask again: a "
-        f"batch takes {format_seconds(seen.batch_s)} to make, which is less than a worker needs to "
-        "send it, so that workers would only cost time at this size."
+        f"{fewer}{on_device}{larger}: a batch takes {format_seconds(seen.batch_s)} to make, which "
+        "is less than a worker needs to send it, so that workers would only cost time."
     )
 
 
