@@ -71,18 +71,19 @@ def list_prices(provider: str | None = None) -> dict[str, Price]:
         known = ", ".join(providers())
         raise ValueError(f"no prices of {provider!r} are known, only of {known}.")
     found: dict[str, Price] = {}
-    best_first = lambda row: (KINDS.index(row["kind"]), row["usd_per_hour"])  # noqa: E731
-    for row in sorted(price_file()["prices"], key=best_first):
-        if provider in (None, row["provider"]):
-            said = [
-                row[name]
-                for name in ("provider", "kind", "what", "date", "source")
-                if row.get(name)
-            ]
-            source = ", ".join(said)
-            price = Price(row["usd_per_hour"], source, "$", row["provider"], row["kind"])
-            found.setdefault(row["device"], price)
+    for listed in price_file()["prices"]:
+        if provider not in (None, listed["provider"]):
+            continue
+        said = [listed.get(name) for name in ("provider", "kind", "what", "date", "source")]
+        for device, usd in listed["usd_per_hour"].items():
+            source, kind = ", ".join(filter(None, said)), listed["kind"]
+            price = Price(usd, source, "$", listed["provider"], kind)
+            found[device] = min(price, found.get(device, price), key=_rank)
     return found
+
+
+def _rank(price: Price) -> tuple[int, float]:
+    return KINDS.index(price.kind), price.per_hour
 
 
 def prices_by_device(

@@ -21,10 +21,10 @@ def options(arguments: list[str]) -> argparse.Namespace:
     """Return what the command asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m course_tools.rehearsal",
-        description="Run a script on simulated GPUs: real errors, values of the CPU, no times.",
-        epilog="It ends with the script's status; with 2 if it cannot begin; with "
-        f"{UNTOUCHED} if the script ended well and nothing ran on the GPU. "
-        "Example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
+        description="Run a script on simulated GPUs: real errors, values of the CPU, no times. "
+        "It ends with the status of the script, with 2 if it cannot begin, and with "
+        f"{UNTOUCHED} if the script ended well but nothing ran on the GPU.",
+        epilog="example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
     )
     kinds = "kind of device to simulate (default %(default)s)"
     parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda", help=kinds)
@@ -73,7 +73,10 @@ def main() -> int:
         return rehearse_script(asked, notes)
     with tempfile.TemporaryDirectory() as notes:
         status = rehearse_script(asked, notes)
-        return status if status or os.listdir(notes) else UNTOUCHED
+        if status or os.listdir(notes):
+            return status
+    print(f"This ends with {UNTOUCHED}, because nothing ran on the GPU.", file=sys.stderr)
+    return UNTOUCHED
 
 
 def rehearse_script(asked: argparse.Namespace, notes: str) -> int:

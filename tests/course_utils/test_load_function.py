@@ -82,10 +82,11 @@ def test_what_is_missing_is_named(name, words):
         load_function(name)
 
 
-def test_an_error_in_the_file_is_passed_on(write):
+def test_an_error_in_the_file_is_passed_on_at_each_call(write):
     path = write("faulty.py", "import a_module_that_is_missing\n")
-    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_missing"):
-        load_function(f"{path}:make")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="a_module_that_is_missing"):
+            load_function(f"{path}:make")
 
 
 def test_a_name_is_checked_without_running_its_file(write):

@@ -17,6 +17,10 @@ def test_a_copy_is_the_lesson_without_outputs_and_checks_and_asks_hosts_for_its_
     checked = [cell.id for cell in copy.cells if "check" in cell.metadata.get("tags", [])]
     codes = [cell for cell in copy.cells if cell.cell_type == "code"]
     assert not checked and not any(cell.outputs or cell.execution_count for cell in codes)
+    for cell in codes:  # what one host folds, the others do too
+        folded = cell.metadata.get("jupyter", {}).get("source_hidden")
+        hosts = [cell.metadata.get(name) for name in ("cellView", "_kg_hide-input")]
+        assert hosts == (["form", True] if folded else [None, None])
     before = {cell.id: cell.source for cell in nbformat.read(lesson, as_version=4).cells}
     assert all(cell.source == before[cell.id] for cell in codes)
     text = "".join(cell.source for cell in copy.cells if cell.cell_type == "markdown")

@@ -49,12 +49,16 @@ def _provider(provider: dict[str, Any], prices: list[dict[str, Any]]) -> dict[st
     """Return a provider's name, how it bills, its prices of an hour with the place of their kind in
     KINDS, and when they were read.
     """
-    own = [row for row in prices if row["provider"] == provider["name"]]
+    own = [listed for listed in prices if listed["provider"] == provider["name"]]
     return {
         "name": provider["name"],
         "what": provider["what"],
-        "date": max(row["date"] for row in own),
-        "prices": {row["device"]: [row["usd_per_hour"], KINDS.index(row["kind"])] for row in own},
+        "date": max(listed["date"] for listed in own),
+        "prices": {
+            device: [usd, KINDS.index(listed["kind"])]
+            for listed in own
+            for device, usd in listed["usd_per_hour"].items()
+        },
     }
 
 

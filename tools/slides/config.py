@@ -13,6 +13,7 @@ from tools.predictions import settling_cells
 from tools.setup_cell import read_address
 
 MOST_LINES = 26  # of code on a slide
+ENOUGH = 350  # letters of a text for a slide of its own
 # What gloo's ranks say on connecting, two at once and into each other's lines.
 GLOO = re.compile(r"(?m)^.*Expected number of connected peer ranks is.*\n?")
 
@@ -64,15 +65,21 @@ def with_questions_before_their_answers(notebook, resources):
 
 
 def with_sections_on_slides_of_their_own(notebook, resources):
-    """Cut a text where a section begins in the midst of it, so that a slide holds one section."""
+    """Cut a text where a section begins in the midst of it, so that a slide holds one section. A
+    part of a section begins a slide only if the text before it is long enough for its own.
+    """
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
         if cell.cell_type != "markdown":
             continue
-        cell.source, *sections = re.split(r"\n+(?=## )", cell.source)
+        cell.source, *sections = re.split(r"\n+(?=###? )", cell.source)
         for section in sections:
-            shown = {"slideshow": {"slide_type": "slide"}}
+            part = section.startswith("### ")
+            if part and len(cells[-1].source) < ENOUGH:
+                cells[-1].source += f"\n\n{section}"
+                continue
+            shown = {"slideshow": {"slide_type": "subslide" if part else "slide"}}
             cells.append(nbformat.v4.new_markdown_cell(section, metadata=shown))
     notebook.cells = cells
     return notebook, resources

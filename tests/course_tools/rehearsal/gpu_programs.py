@@ -108,6 +108,10 @@ def fail_sum_of_losses(device):
     total += torch.ones((), device=device)
 
 
+def fail_scalar_of_the_gpu(device):
+    torch.ones(3) * torch.tensor(2.0, device=device)
+
+
 def fail_one_value_that_is_no_scalar(device):
     torch.ones(3, device=device) * torch.ones(1)
 
@@ -271,6 +275,7 @@ REFUSED = {
     fail_pinning: "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned",
     fail_average: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
     fail_sum_of_losses: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
+    fail_scalar_of_the_gpu: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
     fail_one_value_that_is_no_scalar: f"{LEFT}, but found at least two devices, cuda:0 and cpu!",
     fail_second_gpu: "CUDA error: invalid device ordinal",
     fail_cat: f"{LEFT}, but .*tensors.*wrapper_CUDA_cat",
@@ -642,6 +647,8 @@ WAITING = {
     "torch.linalg.svd(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
     "torch.matrix_exp(table)": SOURCE + "LinearAlgebra.cpp: norm.to(at::kCPU)",
     "table.to_sparse()": SOURCE + "TensorConversions.cpp: nonzero",
+    "table.to_sparse_csr()": SOURCE + "TensorConversions.cpp: _mask_to_indices",
+    "F.embedding(indices, table, max_norm=1.0)": SOURCE + "cuda/Embedding.cu: unique_copy",
     "rows.cpu()": SOURCE + "cuda/Copy.cu",
     "into.copy_(rows, non_blocking=True)": CUDA,
     "torch.cuda.synchronize()": CUDA,

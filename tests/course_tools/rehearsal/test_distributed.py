@@ -28,7 +28,9 @@ def test_an_average_of_whole_numbers_is_cut_as_nccl_cuts_it(monkeypatch):
             dist.destroy_process_group()
 
 
-@pytest.mark.parametrize(("backend", "refused"), [("nccl", True), ("gloo", False)])
+@pytest.mark.parametrize(
+    ("backend", "refused"), [("nccl", True), ("gloo", False), ("cpu:gloo,cuda:nccl", False)]
+)
 def test_a_tensor_of_the_cpu_is_exchanged_by_gloo_and_refused_by_nccl(backend, refused):
     told = pytest.raises(RuntimeError, match="No backend type associated with device type cpu")
     with rehearse():

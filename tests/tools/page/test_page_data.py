@@ -57,10 +57,10 @@ def test_each_chip_has_the_figures_of_its_data_sheet(data):
 
 
 def test_a_price_is_as_old_as_the_newest_of_its_provider():
-    row = {"provider": "A", "device": "T4", "usd_per_hour": 0.5, "date": "2026-01-02"}
-    row["kind"] = "in homes"
-    rows = [row, row | {"device": "L4", "date": "2026-03-01"}, row | {"provider": "B"}]
-    found = _provider({"name": "A", "what": "by the second"}, [*rows, row | {"device": "A100"}])
+    old = {"provider": "A", "usd_per_hour": {"T4": 0.5, "A100": 1}, "date": "2026-01-02"}
+    new = {"provider": "A", "usd_per_hour": {"L4": 0.5}, "date": "2026-03-01"}
+    lists = [one | {"kind": "in homes"} for one in (old, new, old | {"provider": "B"})]
+    found = _provider({"name": "A", "what": "by the second"}, lists)
     assert found["date"] == "2026-03-01" and found["prices"].keys() == {"T4", "L4", "A100"}
 
 
