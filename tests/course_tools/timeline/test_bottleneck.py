@@ -168,7 +168,7 @@ def test_a_loader_that_computes_gets_no_more_workers_than_cores(workers, to_try)
         ({"workers": 2, "receives": True, "waits": True}, "num_workers=0, and ask again", None),
         # a trace says that there are workers, and not how many; 9 ms for a batch, 1 for the rest
         ({"workers": 1, "cores": None}, "about 10 times as many workers", None),
-        ({"iterable": True}, "or each sample comes 2 times", 2),
+        ({"iterable": True}, "each sample comes 2 times", 2),
         ({"iterable": True, "is_dataloader": False}, "get_worker_info", 2),
     ],
 )
@@ -190,6 +190,10 @@ def test_a_wait_that_is_shorter_than_sending_a_batch_gets_no_workers(fetch_s, to
     facts = LoaderFacts(cores=2, waits=True, own_s=1e-6)
     found = judge(LoopRecord("cpu", "cpu", 1.01 * fetch_s, fetch_s, loader=facts))
     assert (found.limit, found.workers_to_try) == ("loader", to_try)
+    # of workers that a trace shows and does not count, it is not known what a batch takes them
+    facts = LoaderFacts(cores=None, workers=1)
+    found = judge(LoopRecord("cpu", "cpu", 1.01 * fetch_s, fetch_s, loader=facts))
+    assert "times as many workers" in found.advice
 
 
 @pytest.mark.parametrize(("cores", "enough"), [(8, True), (3, True), (2, False)])
