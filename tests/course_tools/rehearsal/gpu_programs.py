@@ -644,7 +644,8 @@ WAITING = {
     "torch.normal(rows, rows)": SOURCE + "DistributionTemplates.h: std.min().ge(0).item()",
     "F.ctc_loss(spoken, letters, (5, 5), (2, 2))": SOURCE + "cuda/LossCTC.cu: at::tensor",
     "F.ctc_loss(spoken, letters, lengths + 3, lengths)": SOURCE + "cuda/LossCTC.cu: at::tensor",
-    "nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)": "torch/nn/utils",
+    # by its own module: torch_xla puts another function in the place of nn.utils.clip_grad_norm_
+    "nn.utils.clip_grad.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)": "torch/nn/utils",
     "torch.split(rows, repeats.repeat(2).tolist())": ITEM,
     "torch.linalg.cholesky(torch.eye(3, device=device))": SOURCE + "BatchLinearAlgebra.cpp",
     "torch.linalg.inv(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
@@ -707,7 +708,7 @@ GOING_ON = {
     "torch.histc(rows, 4, 0, 1)": SOURCE + "cuda/SummaryOps.cu",
     "torch.cdist(table, table)": SOURCE + "cuda/DistanceKernel.cu",
     "rows.sum() + 1": SOURCE + "cuda/ReduceOps.cpp",
-    "nn.utils.clip_grad_norm_([weight], 1.0)": "torch/nn/utils/clip_grad.py",
+    "nn.utils.clip_grad.clip_grad_norm_([weight], 1.0)": "torch/nn/utils/clip_grad.py",
     "torch.linalg.inv_ex(table)": SOURCE + "BatchLinearAlgebra.cpp: only with check_errors",
     "torch.linalg.det(table)": SOURCE + "BatchLinearAlgebra.cpp: no check",
     "rows.to('cpu', non_blocking=True)": SOURCE + "TensorConversions.cpp: pin_out",
