@@ -322,7 +322,7 @@ DRAWN = """(() => {
              marks: of(".row rect", "x", "y"), own: of(".row circle", "cx", "cy"),
              deadline: [of("line.deadline", "y1"), of(".deadline-text", "y")],
              crosses: of(".too-large .cross").length, late: of(".row.late text").length,
-             best: of(".row.best text").map(([text]) => text) };
+             best: of(".row.best.own text").map(([text]) => text) };
 })()"""
 
 
