@@ -90,20 +90,12 @@ class Result:
         """
         if not self.measurements:
             return ""
-        cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
-        others = [label for label in self.labels if label not in cpus]
-        winner = max(others, key=self._best_at_the_end) if others else self.labels[-1]
-        rivals = [label for label in cpus or self.labels if label != winner]
+        winner, rivals = self._best_and_rivals()
         if not rivals:
             return ""
-        shown = [one for one in self.measurements if one.label in (winner, *rivals)]
-        doubtful = [one for one in shown if one.warnings]
-        if 2 * len(doubtful) >= len(shown):
-            return f"Not sure: {len(doubtful)} of {len(shown)} points are unreliable"
-        if any(one.size == self.sizes[-1] for one in doubtful):
-            return f"Not sure: a point at {self.sizes[-1]:,} is unreliable"
-        wins_from = [self._wins_from(winner, rival) for rival in rivals]
-        size = max(wins_from)
+        if doubt := self._doubt((winner, *rivals)):
+            return doubt
+        size = max(self._wins_from(winner, rival) for rival in rivals)
         if size == math.inf:
             return f"{winner} does not win at {self.sizes[-1]:,}"
         if size == self.sizes[0]:
@@ -111,6 +103,23 @@ class Result:
         # a picture's title has room for so many digits
         shown_size = f"{size:,}" if size < 100_000 else format_count(size)
         return f"{winner}: faster at {shown_size} and above"
+
+    def _best_and_rivals(self) -> tuple[str, list[str]]:
+        """Return who may win, an accelerator if there is one, and the CPUs to win against."""
+        cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
+        others = [label for label in self.labels if label not in cpus]
+        best = max(others, key=self._best_at_the_end) if others else self.labels[-1]
+        return best, [label for label in cpus or self.labels if label != best]
+
+    def _doubt(self, labels: Sequence[str]) -> str:
+        """Return why unreliable points of these contestants allow no verdict, or ""."""
+        shown = [one for one in self.measurements if one.label in labels]
+        doubtful = [one for one in shown if one.warnings]
+        if 2 * len(doubtful) >= len(shown):
+            return f"Not sure: {len(doubtful)} of {len(shown)} points are unreliable"
+        if any(one.size == self.sizes[-1] for one in doubtful):
+            return f"Not sure: a point at {self.sizes[-1]:,} is unreliable"
+        return ""
 
     def _best_at_the_end(self, label: str) -> tuple[int, float]:
         """Return the largest size of a contestant and its rate there, which decide who is first."""

@@ -19,7 +19,9 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
 PROCESSORS = r"(intel |amd )?((core )?i[3579]-?\d|core ultra|ryzen|xeon|epyc|threadripper)"
 # and the machines of AWS and Azure that hold them
-KEPLER = r"((nvidia )?tesla )?k(80|40|20|520)m?|p2\.\d*xlarge|(standard_)?nc(6|12|24)r?"
+KEPLER = r"(nvidia_)?(tesla_)?k(80|40|20|520)m?(_\d+gb)?|p2\.\d*xlarge|nc(6|12|24)r?"
+# what a rented machine is called at AWS, Google and Azure
+RENTED = r"[a-z]+\d\w*\.(\d*x?large|metal)|[a-z]\d\w?-[a-z]+-\d+g?|n[cdv]\d+\w*_v\d"
 FORM = r"( (?:PCIe|SXM\d?|NVL|\d+ ?GB))"  # in which one chip is sold, behind its name
 # what stands around the name of a chip
 AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
@@ -232,13 +234,18 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
             f"'TPU v5e'; a CPU is not estimated, but a step that you measured on it is a row "
             f"(this_machine=)."
         )
-    if re.fullmatch(KEPLER, name.casefold()):
+    machine = re.sub(r"^(ml\.|standard_)", "", re.sub(r"\s", "_", name.casefold().strip()))
+    if re.fullmatch(KEPLER, machine):
         raise ValueError(
             f"{name!r} is too old: CUDA 12, as PyTorch needs it, has no kernels for it."
         )
     for pattern, cards in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["instances"]:
-        if match := re.fullmatch(f"(?:standard_)?{pattern}", name.casefold().strip()):
+        if match := re.fullmatch(pattern, machine):
             raise ValueError(f"{name!r} is a rented machine: ask for its '{match.expand(cards)}'.")
+    if re.fullmatch(RENTED, machine):
+        raise ValueError(
+            f"{name!r} is a rented machine: ask for the card that it holds, such as 'T4'."
+        )
     near = nearest(_plain(name), {label: item.name for label, item in known.items()})
     raise ValueError(f"unknown {what} {name!r}{near}. {how_to_list}.")
 

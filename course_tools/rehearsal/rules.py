@@ -76,6 +76,8 @@ WAITS = {
     "aten::bincount": "bincount",
     "aten::embedding_renorm_": "an embedding with max_norm",
     "aten::_to_sparse": "to_sparse",
+    "aten::_to_sparse_csr": "to_sparse",
+    "aten::_to_sparse_csc": "to_sparse",
     "aten::_coalesce": "coalesce",
     "aten::linalg_matrix_exp": "matrix_exp reads norms",
 }

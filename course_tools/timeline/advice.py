@@ -15,6 +15,9 @@ CHEAP_S = 50e-6
 # What a worker needs on a core to send a batch, and the loop to take it in: measured for batches of
 # 20 kB to 25 MB, with a worker of torch 2.9 on Linux, in November 2026.
 SEND_S, SENT_BYTES_PER_S = 1.2e-3, 1.1e9
+# A whole batch that takes longer is hardly cheaper per sample if it is larger: the calls that it
+# needs whatever its size take a tenth of this.
+LONG_S = 0.5e-3
 # The numbers of the samples in a tensor, as these samplers draw them.
 NUMBERS = {
     "RandomSampler(dataset)": "torch.randperm(len(x))",
@@ -45,10 +48,18 @@ def _wants_whole_batches(seen: LoopRecord) -> bool:
     return bool(seen.loader.batch) and (seen.loader.in_tensors or cheap)
 
 
+def _has_uncounted_workers(loader: LoaderFacts) -> bool:
+    """Say whether a trace shows workers: it does not show how many, nor what a batch takes them."""
+    return loader.cores is None and loader.workers > 0
+
+
 def _is_made_faster_than_sent(seen: LoopRecord) -> bool:
     """Say whether a worker would need longer to send a batch than the loop to make it."""
+    if _has_uncounted_workers(seen.loader):
+        return False
     sent_s = SEND_S + seen.loader.batch_bytes / SENT_BYTES_PER_S
-    return not seen.loader.waits and seen.batch_s < sent_s
+    made_s = seen.fetch_s if seen.loader.waits else 0.0  # what waits takes no time on a core
+    return max(seen.batch_s, made_s) < sent_s
 
 
 def _gains_nothing_by_workers(seen: LoopRecord) -> bool:
@@ -64,8 +75,10 @@ def workers_to_try(seen: LoopRecord, enough: int) -> int | None:
     loader = seen.loader
     if _gains_nothing_by_workers(seen):
         return None
+    if _has_uncounted_workers(loader):
+        return None
     if loader.cores is None:
-        return None if loader.workers else enough
+        return enough
     most = WORKERS_PER_CORE * loader.cores if loader.waits else loader.cores
     workers = min(enough, most)
     return workers if workers > loader.workers else None
@@ -147,7 +160,7 @@ def _advise_loader(seen: LoopRecord, enough: int) -> str:
     loader = seen.loader
     if _gains_nothing_by_workers(seen):
         return _advise_without_workers(seen)
-    if loader.cores is None and loader.workers:
+    if _has_uncounted_workers(loader):
         return (
             f"about {enough} times as many workers (num_workers) if loading waits, as for a drive. "
             "If it computes (a trace does not say), one for each core."
@@ -165,8 +178,8 @@ def _advise_loader(seen: LoopRecord, enough: int) -> str:
     advice += _on_their_number(loader, workers, enough)
     if loader.iterable:
         advice += (
-            " Each worker goes through the whole of an IterableDataset, so let it take only its "
-            f"share (torch.utils.data.get_worker_info), or each sample comes {workers} times."
+            " Each worker goes through the whole of an IterableDataset unless that takes only its "
+            f"share (torch.utils.data.get_worker_info), and then each sample comes {workers} times."
         )
     return advice + _on_their_start(loader)
 
@@ -199,10 +212,12 @@ def _advise_without_workers(seen: LoopRecord) -> str:
             "more of them would not make that faster."
         )
     fewer = "num_workers=0, and " if loader.workers else ""
+    larger = "take a larger batch, with a learning rate to match, and ask again"
+    if not loader.batch and seen.batch_s > LONG_S:
+        larger = "make the samples cheaper, for example by preparing and storing them once"
     return (
-        f"{fewer}{on_device}take a larger batch, with a learning rate to match, and ask again: a "
-        f"batch takes {format_seconds(seen.batch_s)} to make, which is less than a worker needs to "
-        "send it, so that workers would only cost time at this size."
+        f"{fewer}{on_device}{larger}: a batch takes {format_seconds(seen.batch_s)} to make, which "
+        "is less than a worker needs to send it, so that workers would only cost time."
     )
 
 

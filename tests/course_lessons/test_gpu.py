@@ -131,25 +131,17 @@ def test_a_model_that_cannot_be_counted_is_measured_without_an_estimate():
     assert "run this cell on one. No estimate: " in found.verdict
 
 
+ON_CPU = {"CPU, 32 bits": torch.float32}
+ON_BOTH = ON_CPU | {"X, 32 bits": torch.float32}
+
+
 @pytest.mark.parametrize(
     ("kind", "capability", "ways"),
     [
-        ("cpu", (8, 0), {"CPU, 32 bits": torch.float32}),
-        ("mps", (8, 0), {"CPU, 32 bits": torch.float32, "X, 32 bits": torch.float32}),
-        (
-            "cuda",
-            (7, 5),
-            {"CPU, 32 bits": torch.float32, "X, 32 bits": torch.float32, "X, 16 bits": torch.half},
-        ),
-        (
-            "cuda",
-            (8, 0),
-            {
-                "CPU, 32 bits": torch.float32,
-                "X, 32 bits": torch.float32,
-                "X, 16 bits": torch.bfloat16,
-            },
-        ),
+        ("cpu", (8, 0), ON_CPU),
+        ("mps", (8, 0), ON_BOTH),
+        ("cuda", (7, 5), ON_BOTH | {"X, 16 bits": torch.float16}),
+        ("cuda", (8, 0), ON_BOTH | {"X, 16 bits": torch.bfloat16}),
     ],
 )
 def test_a_step_is_measured_in_16_bits_on_cuda_alone_and_scaled_in_float16_alone(

@@ -744,6 +744,8 @@ def test_a_step_that_takes_no_other_batch_is_offered_no_smaller_one():
         ({"devices": ["p4d.24xlarge"]}, "ask for its '8 x A100 40GB'"),
         ({"devices": ["a2-ultragpu-2g"]}, "ask for its '2 x A100 80GB'"),
         ({"devices": ["Standard_NC4as_T4_v3"]}, "ask for its 'T4'"),
+        ({"devices": ["ml.g5.2xlarge"]}, "ask for its 'A10G'"),
+        ({"devices": ["n1-standard-8"]}, "ask for the card that it holds"),
         ({"devices": ["Tesla K80"]}, "too old"),
         ({"devices": ["p2.xlarge"]}, "too old"),
         ({"devices": ["i7-12700H"]}, "a CPU is not estimated"),

@@ -1,6 +1,7 @@
 """Programs that a GPU refuses, with its words, and programs that it accepts."""
 
 import copy
+import io
 import threading
 
 import numpy as np
@@ -548,7 +549,12 @@ def given_on(device):
     there = {"device": device}
     weight = torch.ones(4, requires_grad=True, **there)
     weight.grad = torch.ones_like(weight)
+    saved = io.BytesIO()
+    torch.save(torch.ones(4), saved)
+    saved.seek(0)
     return {
+        "io": io,
+        "saved": saved,
         "torch": torch,
         "F": F,
         "nn": nn,
@@ -638,7 +644,8 @@ WAITING = {
     "torch.normal(rows, rows)": SOURCE + "DistributionTemplates.h: std.min().ge(0).item()",
     "F.ctc_loss(spoken, letters, (5, 5), (2, 2))": SOURCE + "cuda/LossCTC.cu: at::tensor",
     "F.ctc_loss(spoken, letters, lengths + 3, lengths)": SOURCE + "cuda/LossCTC.cu: at::tensor",
-    "nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)": "torch/nn/utils",
+    # by its own module: torch_xla puts another function in the place of nn.utils.clip_grad_norm_
+    "nn.utils.clip_grad.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)": "torch/nn/utils",
     "torch.split(rows, repeats.repeat(2).tolist())": ITEM,
     "torch.linalg.cholesky(torch.eye(3, device=device))": SOURCE + "BatchLinearAlgebra.cpp",
     "torch.linalg.inv(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
@@ -646,7 +653,12 @@ WAITING = {
     "torch.linalg.svd(table)": SOURCE + "BatchLinearAlgebra.cpp: _linalg_check_errors",
     "torch.matrix_exp(table)": SOURCE + "LinearAlgebra.cpp: norm.to(at::kCPU)",
     "table.to_sparse()": SOURCE + "TensorConversions.cpp: nonzero",
+    "table.to_sparse_csr()": SOURCE + "TensorConversions.cpp: _mask_to_indices",
+    "F.embedding(indices, table, max_norm=1.0)": SOURCE + "cuda/Embedding.cu: unique_copy",
     "rows.cpu()": SOURCE + "cuda/Copy.cu",
+    "torch.save(rows, io.BytesIO())": "torch/serialization.py: storage.cpu()",
+    "torch.load(saved, map_location=device)": "torch/serialization.py: the storage is moved",
+    "torch.ones(2).untyped_storage().cuda()": "torch/_utils.py: copy_",
     "into.copy_(rows, non_blocking=True)": CUDA,
     "torch.cuda.synchronize()": CUDA,
     "torch.cuda.Event().synchronize()": CUDA,
@@ -696,7 +708,7 @@ GOING_ON = {
     "torch.histc(rows, 4, 0, 1)": SOURCE + "cuda/SummaryOps.cu",
     "torch.cdist(table, table)": SOURCE + "cuda/DistanceKernel.cu",
     "rows.sum() + 1": SOURCE + "cuda/ReduceOps.cpp",
-    "nn.utils.clip_grad_norm_([weight], 1.0)": "torch/nn/utils/clip_grad.py",
+    "nn.utils.clip_grad.clip_grad_norm_([weight], 1.0)": "torch/nn/utils/clip_grad.py",
     "torch.linalg.inv_ex(table)": SOURCE + "BatchLinearAlgebra.cpp: only with check_errors",
     "torch.linalg.det(table)": SOURCE + "BatchLinearAlgebra.cpp: no check",
     "rows.to('cpu', non_blocking=True)": SOURCE + "TensorConversions.cpp: pin_out",

@@ -85,6 +85,7 @@ def waits_in(rehearsal):
     return sum(count for (what, _), count in events.items() if what.startswith("wait: "))
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CS. tensor support is in beta state")
 def test_the_host_waits_where_pytorch_says_that_it_waits_and_nowhere_else():
     wrong = []
     with rehearse() as rehearsal:

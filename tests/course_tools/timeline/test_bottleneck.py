@@ -157,17 +157,18 @@ def test_a_loader_that_computes_gets_no_more_workers_than_cores(workers, to_try)
         ({"in_tensors": True, "own_s": 9e-3}, "torch.tensor(list(sampler)).split", None),
         ({"in_tensors": True, "workers": 2, "waits": True}, "Workers would only cost", None),
         # a batch that takes 1 ms to make; a worker sends 20 kB in 0.8 and the loop gets it in 0.4
-        ({"own_s": 1e-3}, "take a larger batch", None),
+        ({"own_s": 0.4e-3}, "take a larger batch", None),
+        ({"own_s": 1e-3}, "make the samples cheaper", None),
         ({"own_s": 1e-3, "batch": 4}, "take a larger batch", None),
-        ({"own_s": 1e-3, "is_dataloader": False, "iterable": True}, "take a larger batch", None),
+        ({"own_s": 1e-3, "is_dataloader": False, "iterable": True}, "samples cheaper", None),
         ({"own_s": 1e-3, "waits": True}, "num_workers=8", 8),
         ({"own_s": 5e-3}, "num_workers=2", 2),
         # 6.3 MB, which a worker needs 5.4 ms to send and the loop 0.9 ms to get
-        ({"own_s": 5e-3, "batch_bytes": 6_300_000}, "take a larger batch", None),
+        ({"own_s": 5e-3, "batch_bytes": 6_300_000}, "make the samples cheaper", None),
         ({"workers": 2, "receives": True, "waits": True}, "num_workers=0, and ask again", None),
         # a trace says that there are workers, and not how many; 9 ms for a batch, 1 for the rest
         ({"workers": 1, "cores": None}, "about 10 times as many workers", None),
-        ({"iterable": True}, "or each sample comes 2 times", 2),
+        ({"iterable": True}, "each sample comes 2 times", 2),
         ({"iterable": True, "is_dataloader": False}, "get_worker_info", 2),
     ],
 )
@@ -182,6 +183,17 @@ def test_no_advice_contradicts_the_one_that_led_to_it(facts, words, to_try, kind
     if to_try is None:
         more = re.search(r"num_workers=[1-9]", found.advice)
         assert not more and ("on the device" in found.advice) <= (kind == "cuda")
+
+
+@pytest.mark.parametrize(("fetch_s", "to_try"), [(1.1e-3, None), (1.3e-3, 8)])
+def test_a_wait_that_is_shorter_than_sending_a_batch_gets_no_workers(fetch_s, to_try):
+    facts = LoaderFacts(cores=2, waits=True, own_s=1e-6)
+    found = judge(LoopRecord("cpu", "cpu", 1.01 * fetch_s, fetch_s, loader=facts))
+    assert (found.limit, found.workers_to_try) == ("loader", to_try)
+    # of workers that a trace shows and does not count, it is not known what a batch takes them
+    facts = LoaderFacts(cores=None, workers=1)
+    found = judge(LoopRecord("cpu", "cpu", 1.01 * fetch_s, fetch_s, loader=facts))
+    assert "times as many workers" in found.advice
 
 
 @pytest.mark.parametrize(("cores", "enough"), [(8, True), (3, True), (2, False)])

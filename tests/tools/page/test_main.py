@@ -185,6 +185,7 @@ ORDER.append(row(device="spare", offer={}))
         # offers.js and model.js
         ("howOf({...defaultQuestion(), bits: '4', batch: 2, length: 1024}, defaultQuestion())",
          "4-bit weights, batch 2, samples of 1,024 tokens"),
+        ("withoutRent({...defaultQuestion(), mine: ['T4']}).prices", {"T4": 0}),
         ("howOf({...defaultQuestion(), tuning: '4-bit'}, defaultQuestion())",
          "LoRA on 4-bit weights"),
         (f"(one => offerFor(one, rowsOf(one), freeOf(one)).words)({SOON}.question).slice(-16)",
@@ -321,7 +322,7 @@ DRAWN = """(() => {
              marks: of(".row rect", "x", "y"), own: of(".row circle", "cx", "cy"),
              deadline: [of("line.deadline", "y1"), of(".deadline-text", "y")],
              crosses: of(".too-large .cross").length, late: of(".row.late text").length,
-             best: of(".row.best text").map(([text]) => text) };
+             best: of(".row.best.own text").map(([text]) => text) };
 })()"""
 
 

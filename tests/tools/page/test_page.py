@@ -853,6 +853,7 @@ def test_data_may_be_given_in_hours_or_in_tokens(page):
     page.locator("#rate").fill("1000")
     page.locator("#amount").fill("2,5")
     assert page.locator("#amount-note").text_content() == "2,500 samples"
+    page.locator("#rate").fill("many")
     assert "of 2,500 samples" in page.locator("#job").text_content()
     page.locator("#model").fill("Llama 3.2 1B")
     page.locator("#unit").select_option("samples")
