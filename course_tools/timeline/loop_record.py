@@ -97,7 +97,9 @@ class LoopRecord:
     reads: float = 0.0  #: how often a step reads a value, as `.item()` does
     waits_s: float = 0.0  #: seconds of a step in which the host waited for the device
     visible: bool = True  #: whether the profiler saw the device work
-    lost_s: float = 0.0  #: on a CPU, seconds of a step in which other programs had the core
+    #: on a CPU, seconds of a step in which other programs had the core; in a trace those that an
+    #: operation took longer than in most steps
+    lost_s: float = 0.0
     loader: LoaderFacts = LoaderFacts()
 
     @property
@@ -227,12 +229,17 @@ def _read_cpu(
     """Return the record of a loop on a CPU with what the calls in its steps show."""
     # of a loop that this package runs, the least disturbed step counts
     calibrated = any(call["name"] == SMALLEST for call in calls)
-    typical: Typical = min if calibrated else statistics.mean
+    typical: Typical = min if calibrated else statistics.median
+    work_s = _typical_work_s(calls, blocks, typical)
+    lost_s = 0.0
+    if not calibrated:  # what takes an operation longer in a few steps is no arithmetic
+        lost_s = max(0.0, _typical_work_s(calls, blocks, statistics.mean) - work_s)
     host = outermost(_spans(call for call in calls if call["cat"] == "cpu_op"))
     return replace(
         seen,
-        arithmetic_s=_typical_work_s(calls, blocks, typical),
-        python_s=typical(pauses_s),
+        arithmetic_s=work_s,
+        python_s=min(pauses_s) if calibrated else statistics.mean(pauses_s),
+        lost_s=lost_s,
         operations=round(
             sum(_lies_in(call, block) for call in host for block in blocks) / len(blocks)
         ),

@@ -121,6 +121,8 @@ def test_without_a_python_that_fits_3_14_is_taken_and_an_older_or_newer_one_is_r
     else:
         install.make_environment(tmp_path, ["uv"])
         assert made == [tmp_path] and "(no): XLA is left out" in capsys.readouterr().out
+        install.make_environment(tmp_path, ["uv"], this_python=True)  # as asked: nothing to say
+        assert made == [tmp_path] * 2 and not capsys.readouterr().out
 
 
 @pytest.mark.process

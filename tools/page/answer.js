@@ -407,7 +407,12 @@ export function table(rows) {
 
 /** The cost, with the kind of offer where it is not on demand. @param {Row} row */
 function costCell(row) {
-  return row.kind > 0 && dollars(row) > 0 ? `${costs(row)}, ${row.seller?.split(", ")[1]}` : costs(row);
+  return `${costs(row)}${otherKind(row)}`;
+}
+
+/** A comma and the kind of offer where it is not on demand, as ", in homes". @param {Row} row */
+export function otherKind(row) {
+  return row.kind > 0 && dollars(row) > 0 ? `, ${row.seller?.split(", ")[1]}` : "";
 }
 
 /** What limits a step, or how fast answers are written. @param {Row} row */

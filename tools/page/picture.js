@@ -1,6 +1,6 @@
 // The picture: money against hours, both logarithmic, with the interval of each card.
 
-import { label, recommended, stateOf } from "./answer.js";
+import { label, otherKind, recommended, stateOf } from "./answer.js";
 import { say, sayTime } from "./numbers.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -186,7 +186,7 @@ function drawLabels(svg, rows, frame, x, y, others) {
   const taken = [...others, ...markers];
   rows.forEach((row, index) => {
     const [cost, middle] = [placeOf(row, x), y(row.seconds[1])];
-    const words = label(row);
+    const words = `${label(row)}${otherKind(row)}`;
     const width = 8.2 * words.length;
     const onLeft = cost + 14 + width > frame.right;
     const left = onLeft ? cost - 14 - width : cost + 14;

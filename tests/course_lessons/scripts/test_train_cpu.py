@@ -97,6 +97,19 @@ def test_fewer_images_than_a_batch_are_one_batch(train):
     assert "epoch 1 " in train("--epochs", 1, "--batch", 100)
 
 
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
+def test_the_gradients_of_each_step_are_clipped_to_a_norm_of_one(tmp_path, monkeypatch, script):
+    norms, clip = [], torch.nn.utils.clip_grad_norm_
+
+    def clip_and_note(parameters, norm):
+        norms.append(norm)
+        return clip(parameters, norm)
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip_and_note)
+    run_here(tmp_path, script, "--epochs", 1)
+    assert norms == [1.0, 1.0]
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 

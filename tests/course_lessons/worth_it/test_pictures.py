@@ -1,5 +1,10 @@
 import pytest
-from course_lessons.worth_it.pictures import draw_crossover, draw_held_out, draw_three_limits
+from course_lessons.worth_it.pictures import (
+    draw_crossover,
+    draw_held_out,
+    draw_three_limits,
+    factor_around,
+)
 
 
 def steps(rates):
@@ -49,6 +54,9 @@ def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_wo
     said = draw_held_out(pairs, "RTX 5090", uncounted=3).alt
     assert said.startswith("90% of 10 estimates: within 1.10 times. ")
     assert "the worst: 4.0 times; not counted: 3 more" in said
+    # of eleven, nine tenths are ten
+    eleven = [(1.0, 1.1)] * 9 + [(1.0, 1.2), (1.0, 4.0)]
+    assert factor_around(eleven, 0.9) == pytest.approx(1.2)
     line, points = drawn[0].lines[::-1]
     assert list(points.get_xdata()) == [1.0] * 9 + [2.0] and points.get_ydata()[-1] == 0.5
     assert list(line.get_xdata()) == list(line.get_ydata()) == [1, 2]

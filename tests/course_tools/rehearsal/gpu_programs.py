@@ -1,6 +1,7 @@
 """Programs that a GPU refuses, with its words, and programs that it accepts."""
 
 import copy
+import io
 import threading
 
 import numpy as np
@@ -548,7 +549,12 @@ def given_on(device):
     there = {"device": device}
     weight = torch.ones(4, requires_grad=True, **there)
     weight.grad = torch.ones_like(weight)
+    saved = io.BytesIO()
+    torch.save(torch.ones(4), saved)
+    saved.seek(0)
     return {
+        "io": io,
+        "saved": saved,
         "torch": torch,
         "F": F,
         "nn": nn,
@@ -650,6 +656,9 @@ WAITING = {
     "table.to_sparse_csr()": SOURCE + "TensorConversions.cpp: _mask_to_indices",
     "F.embedding(indices, table, max_norm=1.0)": SOURCE + "cuda/Embedding.cu: unique_copy",
     "rows.cpu()": SOURCE + "cuda/Copy.cu",
+    "torch.save(rows, io.BytesIO())": "torch/serialization.py: storage.cpu()",
+    "torch.load(saved, map_location=device)": "torch/serialization.py: the storage is moved",
+    "torch.ones(2).untyped_storage().cuda()": "torch/_utils.py: copy_",
     "into.copy_(rows, non_blocking=True)": CUDA,
     "torch.cuda.synchronize()": CUDA,
     "torch.cuda.Event().synchronize()": CUDA,

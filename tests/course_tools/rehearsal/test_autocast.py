@@ -72,6 +72,14 @@ def test_a_weight_is_cast_anew_in_each_block_and_not_where_autocast_is_off():
                 assert (rows.double() @ layer.weight.double().T).dtype == torch.float64
 
 
+def test_a_cast_to_32_bits_is_let_go_at_once():
+    # PyTorch keeps casts to 16 bits alone (ATen/autocast_mode.cpp, cached_cast)
+    with rehearse(), torch.autocast("cuda", torch.float16):
+        weight = torch.ones(256, dtype=torch.float16, device="cuda", requires_grad=True)
+        assert weight.exp().dtype == torch.float32
+        assert torch.cuda.memory_allocated() == weight.nbytes
+
+
 def test_tensors_of_the_cpu_are_left_alone_and_a_weight_is_cast_once():
     layer = nn.Linear(512, 512)
     with rehearse() as rehearsal, torch.autocast("cuda", torch.float16):

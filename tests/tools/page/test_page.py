@@ -734,6 +734,7 @@ def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
     times = page.locator("#picture .tick").filter(has_text=re.compile(r"^\d+ \w+$"))
     assert all(x + width < 74 for x, _, width in times.evaluate_all(sizes))  # of the frame
     assert len(boxes) == len(names) + len(free_offers())
+    assert "RTX 5090, in homes" in page.locator("#picture .row text").all_text_contents()
     for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
         assert x + width < left or left + wide < x or abs(y - top) > 12
 
