@@ -30,11 +30,22 @@ EXAMPLES = {
     "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
     "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
 }
+ALSO = {  # what people type for a command
+    "train": ["network"],
+    "training": ["network"],
+    "inference": ["network", "--inference"],
+    "fine-tune": ["finetune"],
+    "fine-tuning": ["finetune"],
+    "finetuning": ["finetune"],
+    "serving": ["serve"],
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status, 2 where there is no answer."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in ALSO:
+        words[:1] = ALSO[words[0]]
     if words and words[0] not in EXAMPLES and not words[0].startswith("-"):
         words.insert(0, "network")  # the question that is asked most
     parser, commands = _parser()

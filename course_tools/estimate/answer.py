@@ -163,8 +163,11 @@ class Answer:
         if self.price.per_hour == 0:
             return "free"
         text = amounts(self.cost_interval, self.price.currency)
-        usual = self.price.kind in ("", KINDS[0])
-        return text if usual or bare else f"{text}, {self.price.kind}"
+        return text if bare else self._with_kind(text)
+
+    def _with_kind(self, cost: str) -> str:
+        kind = self.price.kind if self.price else ""
+        return cost if kind in ("", KINDS[0]) else f"{cost}, {kind}"
 
     def rate_text(self) -> str:
         """Return the tokens per second, as an interval."""
@@ -212,10 +215,10 @@ class Answer:
         if each == 0:
             return "free"
         if each >= CENT:
-            return amount_text(each, self.currency)
+            return self._with_kind(amount_text(each, self.currency))
         if each < 1e-4:
-            return f"< {with_currency('0.0001', self.currency)}"
-        return with_currency(f"{each:.2g}", self.currency)
+            return self._with_kind(f"< {with_currency('0.0001', self.currency)}")
+        return self._with_kind(with_currency(f"{each:.2g}", self.currency))
 
     def _factors(self) -> str:
         low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"

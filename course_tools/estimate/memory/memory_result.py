@@ -208,8 +208,9 @@ class Memory:
             axes.axvline(start, color="black", linestyle=":", linewidth=2)
             side, shift = ("right", -6) if start > 0.85 * end else ("left", 6)
             top = (start, 1.0)
+            name = f"{phase} →" if side == "right" else phase  # it stands before its line
             axes.annotate(
-                phase, top, (shift, -22), ("data", "axes fraction"), "offset points", ha=side
+                name, top, (shift, -22), ("data", "axes fraction"), "offset points", ha=side
             )
         axes.set(xlim=(0, end), ylim=(0, 1.3 * peak.total / 1e9))
         # below the names of the phases

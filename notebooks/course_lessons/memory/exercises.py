@@ -15,6 +15,7 @@ from course_utils.units import format_bytes
 CHIP = "T4"
 OUTPUTS = 3  # of the model in `budget`: not as many as small batches, so that two mistakes differ
 BUSY = 256  # a batch that is called large enough, however small the model is
+MOST = 0.9  # of the largest batch, because the estimate can be wrong by a tenth
 
 
 @exercise(
@@ -141,9 +142,9 @@ def _are_alike(found: list[Tensor], right: list[Tensor], times: float | None = N
                 torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(),
                 torch.nn.Linear(32 * 62 * 62, 10),
             )
-            return model, torch.empty(1, 3, 64, 64), 16_384
+            return model, torch.empty(1, 3, 64, 64), 8_192
     """,
-    right="It is an estimate, and near the edge it can be wrong by a tenth: leave that much free.",
+    right="It is an estimate, and can be wrong by a tenth, which you leave free.",
 )
 def plan(answer: Any) -> Mistakes:
     """Write my_plan(): return your own model, one example of its input, and the batch that you
@@ -174,6 +175,8 @@ def plan(answer: Any) -> Mistakes:
     )
     over = f"A batch of {batch:,} needs {need}; {largest:,} would fit."
     yield batch > largest, f"{over} Take fewer, and accumulate them if the step needs so many."
+    most = max(1, int(MOST * largest))
+    yield batch > most, f"A batch of {batch:,} needs {need}: leave a tenth free, take {most:,}."
     spare = f"A batch of {batch:,} needs {need}, so most of the card stays empty; {largest:,}"
     enough = min(largest // 4, BUSY)
     small = batch < enough and memory.needed_bytes < room / 2

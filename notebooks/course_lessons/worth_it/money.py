@@ -43,7 +43,7 @@ TIMES = [1 / 3600, 1 / 60, 1 / 6, 1, 6, 24, 168, 720, 8760, 87600]
 # colour, marker and whether it is filled, by what the picture says of a device
 LOOKS: dict[str, dict[str, Any]] = {
     "in time": {"color": BLUE, "marker": "s", "markerfacecolor": BLUE},
-    "may be late": {"color": ORANGE, "marker": "s", "markerfacecolor": "white"},
+    "late, or may be late": {"color": ORANGE, "marker": "s", "markerfacecolor": "white"},
     "your own machine": {"color": GREEN, "marker": "o", "markerfacecolor": GREEN},
     "does not fit": {"color": MUTED, "marker": "x"},
 }
@@ -130,7 +130,7 @@ def _title(found: Answers) -> str:
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")
-    whole = f"{reason} in time at its slow end: "
+    whole = f"{reason} that meets the deadline: "
     short = len(whole + row.name) > LONGEST_TITLE
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 
@@ -140,7 +140,7 @@ def _state(row: Answer, deadline_hours: float | None) -> str:
     if row.fits is False:
         return "does not fit"
     if deadline_hours is not None and row.hours_interval[1] > deadline_hours:
-        return "may be late"
+        return "late, or may be late"
     return "in time" if row.machine else "your own machine"
 
 

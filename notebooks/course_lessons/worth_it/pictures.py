@@ -137,10 +137,10 @@ def _mark_unsure(
     """Mark the batches between which a chip is perhaps faster, and perhaps not."""
     for batch in unsure:
         axes.axvline(batch, color=MUTED, linestyle=":")
-    words = f"{label_text(chip, 20)}:\ntoo close to call "
+    words = f"{label_text(chip, 20)}:\ntoo close to call"
     above: Any = {"transform": axes.get_xaxis_transform(), "va": "top"}
     if unsure[0] / min(here_s) > math.sqrt(max(here_s) / min(here_s)):  # more room at the left
-        axes.text(unsure[0], 0.98, words, ha="right", **above)
+        axes.text(unsure[0], 0.98, f"{words} → ", ha="right", **above)
     else:
         axes.text(math.sqrt(math.prod(unsure)), 0.98, words, ha="center", **above)
 

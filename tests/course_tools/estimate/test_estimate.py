@@ -167,6 +167,8 @@ def test_a_thousand_samples_have_a_price():
     for usd, text in ((0.056, "$0.06"), (0.0096, "$0.0096")):  # in cents where that is two digits
         priced = replace(row, step_s=3.6 * row.batch, price=replace(row.price, per_hour=usd))
         assert priced.long_cells()[4] == text
+    home = replace(row, price=replace(row.price, kind="in homes"))  # unlike the rows beside it
+    assert home.long_cells()[4] == f"${each}, in homes" and home.cells()[2].endswith(", in homes")
     two = replace(row, machine=Machine("T4", 2), price=replace(row.price, per_hour=10_000.0))
     assert two.long_cells()[4] == f"${2 * dear.cost / 2:.2f}"
 

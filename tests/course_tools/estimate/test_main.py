@@ -49,6 +49,10 @@ def test_a_language_model_is_answered_as_its_function_answers(capsys, tmp_path):
         ("resnet50 --devices T4 --optimizer AdamW", "resnet50 --devices Tesla_T4"),
         ("finetune llama2:7b --method QLoRA --devices T4", "finetune llama2:7b --method 4-bit"),
         ("serve mistral:7b --runtime Ollama --devices T4", "serve mistral:7b --runtime llama.cpp"),
+        ("train resnet50", "resnet50"),
+        ("inference resnet50", "resnet50 --inference"),
+        ("fine-tuning llama2:7b", "finetune llama2:7b"),
+        ("serving mistral:7b", "serve mistral:7b"),
     ],
 )
 def test_what_people_type_is_answered_as_what_is_meant(typed, plain, capsys):

@@ -388,7 +388,7 @@ def test_it_says_where_the_peak_is_and_draws_it_in_gigabytes(drawn, optimizer):
     peak_gb = found.tensors_bytes / 1e9
     assert marker.get_xydata().tolist() == [[found.moments.index(found.peak), peak_gb]]
     assert peak_gb < drawn[0].get_ylim()[1] < 1.5 * peak_gb
-    names = {text.get_text(): text.xy[0] for text in drawn[0].texts}
+    names = {text.get_text().removesuffix(" →"): text.xy[0] for text in drawn[0].texts}
     assert names["forward"] == 0 < names["backward"] < names["optimizer"]
 
 
