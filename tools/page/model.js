@@ -454,7 +454,10 @@ function tensorsIn(question, batch) {
     return inferenceMemory(shape, question, batch, RUNTIMES[question.runtime]);
   }
   const work = workOf(question, batch);
-  return "problem" in work ? null : work.tensors;
+  if ("problem" in work) return null;
+  if (shape || question.count === 1 || !work.training || !work.tensors) return work.tensors;
+  // DistributedDataParallel keeps the gradients a second time
+  return { ...work.tensors, "gradients to exchange": 4 * work.parameters };
 }
 
 /**

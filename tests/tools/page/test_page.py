@@ -19,12 +19,17 @@ from course_tools.estimate.advice import advice, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.chips import Chip, all_chips, find_chip
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.known_networks import MERGED, counted_memory, networks
+from course_tools.estimate.known_networks import (
+    MERGED,
+    CountedMemory,
+    counted_memory,
+    networks,
+)
 from course_tools.estimate.language.finetuning import estimate_finetuning
 from course_tools.estimate.language.language_model import language_models
 from course_tools.estimate.language.serving import estimate_serving
 from course_tools.estimate.machine import Machine
-from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
+from course_tools.estimate.memory.memory_model import capacity_bytes, fits
 from course_tools.estimate.prices import (
     Price,
     free_offers,
@@ -50,8 +55,9 @@ def step_of(question: dict, batch: int) -> tuple[Work, float | None]:
     lines = counted_memory().get(key)
     if lines is None:
         return work, None
-    tensors = max(held + per_sample * batch for held, per_sample in lines)
-    return work, tensors + framework_bytes(tensors)
+    memory = CountedMemory(batch, lines, work.parameters)
+    together = training and question["count"] > 1
+    return work, (memory.under_ddp() if together else memory).needed_bytes
 
 
 def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
