@@ -32,7 +32,7 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-# YOUR DATA, 2 of 3: pairs (input, target) to train on, and to validate. `limit` is --images.
+# YOUR DATA, 2 of 3: pairs (input, target) to train on and to validate. `limit` is --images.
 def load_data(limit):
     from course_lessons.data.images import load_images
 

@@ -113,9 +113,9 @@ def test_random_numbers_are_the_cpus_and_their_state_can_be_kept():
         ):
             put_back()
             assert torch.rand(3, device="cuda").tolist() == first
-        assert not rehearsal.report.remarks
+        assert not any("it was ignored" in each for each in rehearsal.report.remarks)
         torch.cuda.set_rng_state(torch.zeros(16, dtype=torch.uint8))  # as large as a real GPU's
-        assert "it was ignored" in rehearsal.report.remarks[0]
+        assert any("it was ignored" in each for each in rehearsal.report.remarks)
 
 
 def test_only_memory_that_was_pinned_is_pinned():
