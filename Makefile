@@ -8,7 +8,7 @@ THIS := $(if $(filter file,$(origin PYTHON)),,--this-python)
 lab: env ## open JupyterLab on your own copies of the lessons, in my-lessons (or LESSONS=folder)
 	@$(RUN) tools/copies.py "$(LESSONS)"
 	@echo "Your lessons are in $(LESSONS). Ctrl+C stops JupyterLab, and \`make lab\` opens it again."
-	@$(RUN) -m jupyter lab --log-level WARN --config tools/lab/config.py "$(LESSONS)/00_start_here.ipynb" $(if $(filter 0,$(shell id -u)),--allow-root)
+	@$(RUN) -m jupyter lab --log-level WARN --config tools/lab/config.py --LabApp.workspaces_dir="$(LESSONS)/.workspaces" "$(LESSONS)" $(if $(filter 0,$(shell id -u)),--allow-root)
 
 env: $(VENV)/ready-learn ## build the environment, and open nothing
 

@@ -32,6 +32,8 @@ METADATA = {
     "slideshow": {"slide_type": "subslide"},  # its picture alone: tools/slides/config.py
     "tags": ["nbval-ignore-output"],  # it says what it added
 }
+# A link to another file of the course, which whoever has a lesson alone does not have.
+LINK_TO_A_FILE = re.compile(r"\[([^\]]+)\]\((?![a-z]+:)[^)#]*?(\w+)\.(?:ipynb|md)(?:#[^)]*)?\)")
 # What a lesson needs stands in course_lessons.setup: the cell itself only finds the course.
 CELL = """
 # @title Set-up: run this first
@@ -104,6 +106,12 @@ def launch_links(address: Address, lesson: str) -> dict[str, str]:
         "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{path}",
         "Binder": f"https://mybinder.org/v2/gh/{repo}/{folder}?labpath=notebooks%2F{lesson}",
     }
+
+
+def without_links_to_files(text: str, address: Address) -> str:
+    """Return Markdown whose links to other files lead to the book, or else are plain words."""
+    link = rf"[\1]({address.book}\2.html)" if address.repository else r"\1"
+    return LINK_TO_A_FILE.sub(link, text)
 
 
 def setup_cell(address: Address, lesson: str = "") -> str:

@@ -40,14 +40,17 @@ class Diagnosis:
         working = [self._names(one) for one in others if one.usable]
         if working:
             return f"PyTorch can use {', '.join(working)} here."
-        on_cpu = "PyTorch runs on the CPU." if cpu else ""
+        rehearsal = any(one.cause == "rehearsal" for one in self.findings)
+        both = "PyTorch and XLA run on the CPU."  # nothing above says that XLA does not work
+        on_cpu = (both if rehearsal else "PyTorch runs on the CPU.") if cpu else ""
+        missing = "No GPU or TPU works here" if "xla" in kinds else "No GPU works here"
         if not others:
             return on_cpu or "No TPU was found here: XLA runs on the CPU, as a rehearsal."
         troubles = [one for one in others if one.cause not in NOTHING_WRONG]
         if not troubles and {"cuda", "xpu"} <= {*kinds}:
-            reason = "No accelerator works here: no NVIDIA, AMD or Intel card was found."
+            reason = f"{missing}: no NVIDIA, AMD or Intel card was found."
         else:
-            reason = f"No accelerator works here. {_sentence((troubles or others)[0].why)}"
+            reason = f"{missing}. {_sentence((troubles or others)[0].why)}"
         return f"{reason} {on_cpu}".rstrip()
 
     def _names(self, finding: Finding) -> str:

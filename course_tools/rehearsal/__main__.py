@@ -12,6 +12,7 @@ from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
 from course_tools.rehearsal.processes import NOTES, note
 from course_tools.rehearsal.rehearse import LastStep, rehearse
+from course_tools.rehearsal.report import Report
 
 #: the status of a script that ended well and never used the GPU: no check may pass by it
 UNTOUCHED = 3
@@ -37,6 +38,8 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="end after so many steps of an optimizer")
     real = "hide a real GPU that is here, and simulate one all the same"
     parser.add_argument("--hide-real", action="store_true", help=real)
+    details = "show copies, waits and memory also above an error, or a status other than 0"
+    parser.add_argument("--details", action="store_true", help=details)
     parser.add_argument("script", help="the script, or -m and a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
     front, module, rest = split_module(arguments)
@@ -85,6 +88,7 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
     rank = os.environ.get("RANK")
     who = f"rehearsal, rank {rank}: " if rank else "rehearsal: "
     status: int | str | None = 0
+    error: BaseException | None = None
     try:
         block = rehearse(
             asked.device,
@@ -94,8 +98,8 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
             hide_real=asked.hide_real,
         )
         rehearsal = block.__enter__()
-    except (ValueError, RuntimeError) as error:
-        print(f"{who}{error}", file=sys.stderr)
+    except (ValueError, RuntimeError) as refused:
+        print(f"{who}{refused}", file=sys.stderr)
         return 2
     print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
     script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
@@ -104,38 +108,46 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
         status = run_to_its_end(asked)
     except LastStep:
         print(f"{who}ended after {asked.steps} steps, as asked", file=sys.stderr)
+    except BaseException as raised:
+        explain(raised)
+        error, status = raised, 1
     finally:
         block.__exit__(None, None, None)
     report = rehearsal.report
     if report.touched:
         note(notes)
     if report.touched or not os.listdir(notes):
-        print(f"{who}{report!r}", file=sys.stderr)
+        # An error and its cure stand last, and little above them; a run that was stopped has none.
+        failed = bool(status) and not isinstance(error, KeyboardInterrupt)
+        print(f"{who}{shown(report, failed and not asked.details)}", file=sys.stderr)
     else:
         print(f"{who}only processes that this one started used the GPU", file=sys.stderr)
+    if error is not None:
+        traceback.print_exception(type(error), error, without_tool(error.__traceback__))
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
     if isinstance(status, str):
         print(status, file=sys.stderr)
         return 1
     return status or 0
 
 
+def shown(report: Report, short: bool) -> str:
+    """Return a report in words, or its head, with how to see the rest."""
+    if not short:
+        return repr(report)
+    return f"{report.head}\nCopies, waits and memory: the same with --details before the script."
+
+
 def run_to_its_end(asked: argparse.Namespace) -> int | str | None:
-    """Run the script as Python would, and return what it would end with; an error is shown."""
+    """Run the script as Python would, and return what it would end with."""
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(asked.script))
             runpy.run_path(asked.script, run_name="__main__")
-    except LastStep:
-        raise
     except SystemExit as end:
         return end.code
-    except BaseException as error:
-        explain(error)
-        trimmed = without_tool(error.__traceback__)
-        traceback.print_exception(type(error), error, trimmed)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 

@@ -66,7 +66,10 @@ class Rehearsed:
                 if notes and rehearsal.report.touched:
                     note(notes)
                     name = multiprocessing.current_process().name
-                    print(f"rehearsal, {name}: {rehearsal.report!r}", file=sys.stderr)
+                    report = rehearsal.report
+                    failed = isinstance(sys.exception(), Exception)
+                    words = report.head if failed else repr(report)
+                    print(f"rehearsal, {name}: {words}", file=sys.stderr)
 
 
 @dataclass(frozen=True)

@@ -57,28 +57,40 @@ class Report:
         """Return everything as plain values, for JSON."""
         return asdict(self)
 
-    def __repr__(self) -> str:
+    @property
+    def head(self) -> str:
+        """What ran, and what will fail or surprise: enough beside an error."""
+        return "\n".join([*self._beginning(), *self._notes()])
+
+    def _beginning(self) -> list[str]:
         cards = f"{self.gpus} simulated {'GPUs' if self.gpus > 1 else 'GPU'} ({self.kind})"
         operations = _count(self.operations, "operation")
         share = self.on_gpu / self.operations if self.operations else 0.0
-        lines = [
+        ran = (
             f"Rehearsed on {cards}: {_count(self.steps, 'step')}, {operations}, "
-            f"{share:.1%} of them on the GPU.",
+            f"{share:.1%} of them on the GPU."
+        )
+        if self.touched:
+            return [ran]
+        return [
+            "Nothing ran on the GPU, all of it on the CPU: this says nothing about the program "
+            f'on a GPU. Does it move model and data, as with .to("{self.kind}")?',
+            ran,
         ]
-        if not self.touched:
-            lines.insert(
-                0,
-                "Nothing ran on the GPU, all of it on the CPU: this says nothing about the program "
-                f'on a GPU. Does it move model and data, as with .to("{self.kind}")?',
-            )
-        else:
+
+    def _notes(self) -> list[str]:
+        return [f"Note: {each}" for each in self.remarks]
+
+    def __repr__(self) -> str:
+        lines = self._beginning()
+        if self.touched:
             lines += self._section("Copies", self.copies)
             lines += self._section("Waits of the host for the GPU", self.waits)
             lines += self._section("On the CPU meanwhile", self.on_cpu)
         for index, peak in enumerate(self.peak_bytes):
             lines.append(f"Memory of the tensors on {self.kind}:{index}, peak: {size_text(peak)}")
         lines += [_shown(each, "") for each in self.peak_by[:SHOWN]]
-        lines += [f"Note: {each}" for each in self.remarks]
+        lines += self._notes()
         lines += ["Not looked at:", *(f"  {each}" for each in self.not_looked_at)]
         return "\n".join(lines)
 

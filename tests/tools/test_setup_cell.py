@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 from start_python import python
 
-from tools.setup_cell import ROOT, launch_links, read_address, setup_cell, stamp
+from tools.setup_cell import (
+    ROOT,
+    launch_links,
+    read_address,
+    setup_cell,
+    stamp,
+    without_links_to_files,
+)
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FILES = ["pyproject.toml", "README.md", *(f"notebooks/{lesson.name}" for lesson in LESSONS)]
@@ -61,6 +68,15 @@ def test_an_address_is_written_everywhere_and_comes_out_again_without_a_trace(co
     assert stamp(copy, SOMEWHERE) == []
     stamp(copy, NOWHERE)
     assert texts(copy) == before
+
+
+def test_a_link_from_a_lesson_alone_leads_to_the_book_or_is_plain_words():
+    others = "[A](https://a.org/b.md) and [B](#b)"
+    text = f"[Lesson 2](02_gpu.ipynb#a-b), [old code](../tools/book/pages/old_code.md), {others}"
+    assert without_links_to_files(text, NOWHERE) == f"Lesson 2, old code, {others}"
+    book = "https://ada.github.io/gpu.course_1"
+    linked = f"[Lesson 2]({book}/02_gpu.html), [old code]({book}/old_code.html), {others}"
+    assert without_links_to_files(text, SOMEWHERE) == linked
 
 
 def test_the_cell_installs_what_is_published_else_the_wheel_of_the_release():

@@ -102,7 +102,7 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
         names += [f"{name}, CPU", gpu]
         low, high = gains(step)
         factor = f"{times_text(low)} to {times_text(high)} times"
-        said.append(f"{name}: {factor}, {around:.0f} % of the step stays on the CPU")
+        said.append(f"{name}: {factor}, {around:.0f}% of the step stays on the CPU")
     ticks = [-3 * number - below for number in range(len(steps)) for below in (0, 1)]
     axes.set(yticks=ticks, yticklabels=names)
     axes.axvline(100, color=MUTED, linestyle=":")

@@ -28,7 +28,7 @@ def diagnosis(kinds=KINDS, devices=(), copies=(), **probes):
     return Diagnosis("computer", "torch 2.9.0", devices, findings, 1.0, torch_copies=copies)
 
 
-NO_CARD = "No accelerator works here: no NVIDIA, AMD or Intel card was found. "
+NO_CARD = "No GPU or TPU works here: no NVIDIA, AMD or Intel card was found. "
 H200 = {"kind": "cuda", "device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 1, "detail": ""}
 K80 = H200 | {"name": "Tesla K80"}
 RTX = H200 | {"device": "cuda:1", "name": "RTX 4090"}
@@ -40,7 +40,10 @@ TWO_CARDS = Outcome("ok", {}, (FAILED, {"device": "cuda:1"}))
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (diagnosis(cpu=CPU, cuda=NO_GPU, xla=REHEARSAL), NO_CARD + "PyTorch runs on the CPU."),
+        (
+            diagnosis(cpu=CPU, cuda=NO_GPU, xla=REHEARSAL),
+            NO_CARD + "PyTorch and XLA run on the CPU.",
+        ),
         (
             diagnosis(cpu=CPU, cuda=GPU, devices=(H200,)),
             "PyTorch can use cuda:0 (NVIDIA H200) here.",
@@ -52,16 +55,17 @@ TWO_CARDS = Outcome("ok", {}, (FAILED, {"device": "cuda:1"}))
         (diagnosis(cpu=NOT_LOADED), "PyTorch does not work here. torch is installed but"),
         (
             diagnosis(cpu=CPU, cuda=Outcome("ok", OLD_DRIVER)),
-            "No accelerator works here. The NVIDIA driver supports CUDA 12.4 at most",
+            "No GPU or TPU works here. The NVIDIA driver supports CUDA 12.4 at most",
         ),
         (
             diagnosis(("cpu", "mps", "cuda"), cpu=CPU, cuda=Outcome("ok", OLD_DRIVER)),
-            "No accelerator works here. The NVIDIA driver supports CUDA 12.4 at most",
+            "No GPU works here. The NVIDIA driver supports CUDA 12.4 at most",
         ),
         (diagnosis(("cpu",), cpu=CPU), "PyTorch runs on the CPU."),
+        (diagnosis(("cpu", "xla"), cpu=CPU, xla=REHEARSAL), "PyTorch and XLA run on the CPU."),
         (
             diagnosis(("cuda",), cuda=NO_GPU),
-            "No accelerator works here. No NVIDIA graphics card was found",
+            "No GPU works here. No NVIDIA graphics card was found",
         ),
         (diagnosis(("xla",), xla=REHEARSAL), "No TPU was found here"),
     ],
@@ -69,7 +73,7 @@ TWO_CARDS = Outcome("ok", {}, (FAILED, {"device": "cuda:1"}))
 def test_the_verdict_comes_first(found, verdict):
     assert found.verdict.startswith(verdict)
     assert repr(found).replace("\n", " ").startswith(verdict)
-    assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
+    assert "No GPU" not in found.verdict or found.verdict.endswith(".")
     several = len({(one.cause, one.why) for one in found.findings}) > 1
     assert ("kind  works" in repr(found)) == several  # a table where there is more than one cause
 

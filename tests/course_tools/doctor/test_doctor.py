@@ -149,7 +149,7 @@ def test_a_cpu_machine_works_and_rehearses(bare):
 @pytest.mark.process
 def test_the_terminal_report_names_cause_why_and_fix_and_is_not_too_wide(bare):
     done = command("--require", "mps", root=bare)
-    assert done.stdout.startswith("No accelerator works here.")
+    assert done.stdout.startswith("No GPU works here.")
     assert "mps: other-platform\n  Why: MPS" in done.stdout and "\n  Fix: " in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert len(done.stderr.splitlines()) == 1

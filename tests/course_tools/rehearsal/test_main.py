@@ -72,6 +72,16 @@ def test_an_error_stops_on_the_scripts_line_and_names_the_tensor(tmp_path):
     assert "model(rows).sum().backward()" in done.stderr and "`forgotten`" in done.stderr
     assert "train.py:5: forgotten = torch.ones(3, 2)" in done.stderr
     assert "course_tools/rehearsal/" not in done.stderr
+    lines = done.stderr.splitlines()
+    error = next(line for line in lines if line.startswith("RuntimeError: "))
+    # the head, the error and its cure, and nothing that would make these scroll away
+    assert "Rehearsed on 1 simulated GPU (cuda): 0 steps" in done.stderr
+    assert "Copies: " not in done.stderr and "--details" in done.stderr
+    assert "`forgotten`" in "\n".join(lines[lines.index(error) :])
+    done = rehearsed(tmp_path, "--details", "train.py", "--forget")
+    assert (
+        done.stderr.index("\nCopies: ") < done.stderr.index("\nTraceback") and done.returncode == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,8 @@ def test_the_status_is_that_of_the_script(tmp_path, monkeypatch, capsys, ending,
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")  # and how many share the machine
     assert main() == status
     said = capsys.readouterr().err
-    assert "Not looked at" in said and "rehearsal, rank 3: 4 simulated cuda; " in said
+    assert "rehearsal, rank 3: 4 simulated cuda; " in said and "Nothing ran on the GPU" in said
+    assert ("Not looked at" in said) == (status == 130)  # an error is not to scroll away
 
 
 @pytest.mark.process

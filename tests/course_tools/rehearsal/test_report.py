@@ -78,6 +78,7 @@ def test_the_words_of_a_report_say_its_numbers_line_by_line():
         not_looked_at=("speed",),
     )
     assert repr(report) == SEEN
+    assert report.head.splitlines() == [SEEN.splitlines()[0], "Note: take care"]
 
 
 def waits_in(rehearsal):

@@ -9,13 +9,19 @@ from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketProtocol13
 from traitlets.config import PyFileConfigLoader
 
+CONFIG = PyFileConfigLoader("config.py", str(REPOSITORY / "tools" / "lab")).load_config()
+
+
+def test_the_address_that_is_printed_leads_to_a_lesson():
+    page, lesson = CONFIG.LabApp.default_url.rsplit("/", 1)
+    assert page == "/lab/tree" and (REPOSITORY / "notebooks" / lesson).exists()
+
 
 def test_a_connection_that_answers_is_not_cut_and_tornado_has_nothing_to_warn_of(
     caplog, monkeypatch
 ):
-    config = PyFileConfigLoader("config.py", str(REPOSITORY / "tools" / "lab")).load_config()
     connection = WebSocketMixin()
-    connection.settings = config.ServerApp.tornado_settings
+    connection.settings = CONFIG.ServerApp.tornado_settings
     connection.log = logging.getLogger("tornado")
     connection.ws_connection = SimpleNamespace(client_terminated=False)
     connection.ping = connection.close = lambda *data: None
