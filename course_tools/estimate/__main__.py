@@ -88,7 +88,8 @@ def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
 
 def _own_chip(name: str, *figures: str) -> Chip:
     try:
-        return Chip(name, *map(_number, figures))
+        peak, bandwidth, memory = map(_number, figures)
+        return Chip(name, peak, bandwidth, memory)
     except argparse.ArgumentTypeError as error:
         raise ValueError(f"--chip takes a name and three numbers, but {error}.") from None
 
