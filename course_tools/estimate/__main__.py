@@ -12,7 +12,7 @@ from typing import Any
 
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.checks import nearest
-from course_tools.estimate.chips import DEVICES, all_chips, all_links
+from course_tools.estimate.chips import DEVICES, OWN_CHIP, Chip, all_chips, all_links
 from course_tools.estimate.known_networks import counted_name, counted_names
 from course_tools.estimate.language.finetuning import estimate_finetuning
 from course_tools.estimate.language.language_model import known_name, language_models
@@ -30,6 +30,7 @@ EXAMPLES = {
     "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
     "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
 }
+OWN_IN_SHELL = "--chip NAME TFLOP/s GB/s GB (the peak in 16 bits, and its memory)"
 ALSO = {  # what people type for a command
     "train": ["network"],
     "training": ["network"],
@@ -54,11 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands[words[0]].error(f"unrecognized arguments: {' '.join(unknown)}")
     asked = vars(parsed)
     answer, as_json, details = asked.pop("answer"), asked.pop("as_json"), asked.pop("details")
+    own = asked.pop("chips")
     asked["prices"] = dict(itertools.chain.from_iterable(asked["prices"]))
     asked = {name: value for name, value in asked.items() if value is not None}
     if "devices" in asked:  # "T4,L4" too
         asked["devices"] = [name for part in asked["devices"] for name in part.split(",") if name]
     try:
+        if own:
+            asked["devices"] = [*asked.get("devices", []), *(_own_chip(*words) for words in own)]
         found = answer(**asked)
     except (ValueError, CannotBuild) as error:
         print(wrapped(f"estimate: {_in_shell(str(error), commands.values())}"), file=sys.stderr)
@@ -70,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
     """Write Python's `length=` as the `--length` of a command."""
+    text = text.replace(OWN_CHIP, OWN_IN_SHELL)
     for option in itertools.chain.from_iterable(command._actions for command in commands):
         if not option.option_strings:
             continue
@@ -79,6 +84,14 @@ def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
         text = re.sub(rf"{name}(?=[\w'\"])", f"{word} ", text)
         text = re.sub(name, word, text)
     return text
+
+
+def _own_chip(name: str, *figures: str) -> Chip:
+    try:
+        peak, bandwidth, memory = map(_number, figures)
+        return Chip(name, peak, bandwidth, memory)
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f"--chip takes a name and three numbers, but {error}.") from None
 
 
 class CannotBuild(Exception):
@@ -168,13 +181,13 @@ def _language(
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return what reads the command line, and the parser of each command by its name."""
-    chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
     links = f"Links: {', '.join(link.name for link in all_links())}."
+    known = "\n".join(map(wrapped, (*_chips_by_maker(), links)))
+    examples = "\n  ".join(["Examples:", *EXAMPLES.values()])
     parser = argparse.ArgumentParser(
         MODULE,
         description=f"{ABOUT} A model without a command is a network.",
-        epilog=f"{wrapped(chips)}\n\n{wrapped(links)}\n\nExamples:\n  "
-        + "\n  ".join(EXAMPLES.values()),
+        epilog=f"{examples}\n\n{known}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
@@ -191,6 +204,21 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         _add_common(command.add_argument)
         made[name] = command
     return parser, made
+
+
+def _chips_by_maker() -> list[str]:
+    """Return the names of the chips of each maker, those of a series side by side."""
+    makers: dict[str, list[str]] = {}
+    for chip in all_chips():
+        makers.setdefault(chip.vendor, []).append(chip.name)
+    ordered = {maker: sorted(names, key=_by_number) for maker, names in makers.items()}
+    return [f"{maker}: {', '.join(names)}." for maker, names in ordered.items()]
+
+
+def _by_number(name: str) -> list[tuple[bool, int, str]]:
+    """Return what sorts "A2" before "A10"."""
+    parts = re.findall(r"\d+|\D+", name)
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def _positive(text: str) -> int:
@@ -219,6 +247,9 @@ def _prices(text: str) -> tuple[tuple[str, float], ...]:
 def _add_common(add: Callable[..., Any]) -> None:
     several = f"names of chips ({', '.join(DEVICES)})"
     add("--devices", nargs="+", metavar="CHIP", help=several)
+    own = "a card of your own: its peak in 16 bits, and the speed and size of its memory"
+    figures = ("NAME", "TFLOP/s", "GB/s", "GB")
+    add("--chip", dest="chips", nargs=4, action="append", default=[], metavar=figures, help=own)
     deadline = "hours until it must be done"
     add("--deadline", dest="deadline_hours", type=_number, metavar="H", help=deadline)
     price = "your price of an hour, such as T4=0.35"

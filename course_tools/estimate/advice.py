@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from course_tools.estimate.answer import Answer
-from course_tools.estimate.free import cut_into_sessions, first_free, offer_of, sessions_text
+from course_tools.estimate.free import best_free, cut_into_sessions, offer_of, sessions_text
 from course_tools.estimate.prices import KINDS
 from course_tools.estimate.words import listed, span
 
@@ -49,7 +49,7 @@ def choose(
     Args:
         rows: the devices.
         deadline_hours: when it must be done, or None.
-        free: the same job on what is free, in the order of preference.
+        free: the same job on what is free.
     """
     able = [row for row in rows if row.fits is not False]
     limit = math.inf if deadline_hours is None else deadline_hours
@@ -59,7 +59,7 @@ def choose(
             return Choice(row, "cheapest")
     if able and not own and _is_small(_fastest(able)):
         return Choice(_fastest(able), "small")
-    offer = first_free(free, limit)
+    offer = best_free(free, limit)
     if offer and not any(_surely_faster(row, offer) for row in own):
         return Choice(offer, "free")
     if not able:
@@ -128,12 +128,14 @@ def advice(
     deadline_hours: float | None,
     free: Sequence[Answer] = (),
     takes_own: bool = True,
+    aside: str = "",
 ) -> str:
-    """Return which device to take, in a sentence or two; `choose` says by what rule.
+    """Return which device to take, in a few sentences; `choose` says by what rule.
 
     Args:
         rows, deadline_hours, free: as for `choose`.
         takes_own: whether the question takes this_machine=.
+        aside: a sentence on that device, said before those on others.
     """
     row, why, cheaper = choose(rows, deadline_hours, free)
     if row is None:
@@ -141,60 +143,100 @@ def advice(
     limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
     if deadline_hours == 1:
         limit = "your hour"
-    amounts, name = _amounts(row), _the(row)
-    if why == "late":
-        return f"None of them meets {limit}: the fastest is {name}, {amounts}."
-    if why == "perhaps":
-        return f"None surely meets {limit}. {_start(name)} may: {amounts}."
-    if why == "fastest":
-        if not limit:
-            return f"{_start(name)} is the fastest: {amounts}."
-        sentence = f"{_start(name)} meets {limit} even at the slow end: {amounts}."
-        if cheaper is None:
-            return sentence
-        return f"{sentence} {_start(_the(cheaper))} may miss them: {_amounts(cheaper)}."
-    if why == "free":
-        return _take_what_is_free(row, rows)
+    amounts, name = _amounts(row), the(row)
     own = " and pass this_machine=" if takes_own else ""
-    if why == "small":
-        return (
+    others: list[str] = []
+    if why == "late":
+        first = f"None of them meets {limit}: the fastest is {name}, {amounts}."
+    elif why == "perhaps":
+        first = f"None surely meets {limit}. {_start(name)} may: {amounts}."
+    elif why == "fastest" and not limit:
+        first = f"{_start(name)} is the fastest: {amounts}."
+    elif why == "fastest":
+        first = f"{_start(name)} meets {limit} even at the slow end: {amounts}."
+        if cheaper:
+            others = [f"{_start(the(cheaper))} may miss them: {_amounts(cheaper)}."]
+    elif why == "free":
+        first = _take_what_is_free(row)
+        if row.hours_interval[1] >= 1:
+            others = _faster(row, rows)
+    elif why == "small":
+        first = (
             f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
             f"measure a step on it{own}."
         )
-    if why == "minutes":
-        return (
+    elif why == "minutes":
+        first = (
             f"The job is short: {name} takes {amounts}. Before you rent, measure a step on your "
             f"own machine{own}."
         )
-    sentence = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
-    if cheaper:
-        cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
-        less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
-        return f"{sentence} {_start(_the(cheaper))} {less} but may miss {limit}."
-    faster = [each for each in comparable(rows) if _surely_faster(each, row)]
-    if row.machine or row.hours * 3600 <= FREE_S or not faster:
-        return sentence
-    least = min(faster, key=lambda each: each.cost or 0.0)
-    return f"{sentence} {_start(_the(least))} would take {_amounts(least)}."
+    else:
+        first = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
+        others = _passed_over(row, rows, deadline_hours)
+        if cheaper:
+            cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
+            less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
+            others.append(f"{_start(the(cheaper))} {less} but may miss {limit}.")
+        elif not row.machine and row.hours * 3600 > FREE_S:
+            others += _faster(row, rows)
+    if aside and others:  # it is not what they are compared with
+        others[0] = f"As asked, {others[0][:1].lower()}{others[0][1:]}"
+    return " ".join(filter(None, [first, aside, *others]))
 
 
-def _take_what_is_free(row: Answer, rows: Sequence[Answer]) -> str:
-    """Return the advice to take a free offer, and what renting would save if that is hours."""
+def _passed_over(best: Answer, rows: Sequence[Answer], deadline_hours: float | None) -> list[str]:
+    """Return a sentence on the cheapest offer of another kind and one on the cheapest unchecked
+    device, where they are in time and cost less than the best at the dear end.
+    """
+    able = [row for row in rows if row.fits is not False]
+    like = comparable(able)
+    limit = math.inf if deadline_hours is None else deadline_hours
+    less = [
+        row
+        for row in able
+        if row.currency == best.currency
+        and row.hours_interval[1] <= limit
+        and _dearest(row) < _dearest(best)
+    ]
+    unlike = sorted((row for row in less if row not in like), key=_dearest)
+    unchecked = sorted((row for row in less if row in like), key=_dearest)
+    sentences = []
+    for row in unlike[:1]:
+        cost, offer = row.cost_text(bare=True) + _doubt(row), row.price
+        if offer:
+            but = f"but {offer.kind} ({offer.provider})"
+            sentences.append(f"{_start(the(row))} costs less ({cost}), {but}.")
+    for row in unchecked[:1]:
+        cost = row.cost_text(bare=True)
+        sentences.append(f"{_start(the(row))} costs less ({cost}), but is unchecked.")
+    return sentences
+
+
+def _dearest(row: Answer) -> float:
+    return row.cost_interval[1] if row.cost_interval else math.inf
+
+
+def _take_what_is_free(row: Answer) -> str:
     cut = cut_into_sessions(row.hours_interval[1], 1, offer_of(row)["session_hours"])
     takes = f"a {row.name} takes" if row.count == 1 else f"{row.name} take"
-    sentence = f"Free: {takes} {_span(row)}, in {sessions_text(cut)}."
+    return f"Free: {takes} {_span(row)}, in {sessions_text(cut)}."
+
+
+def _faster(row: Answer, rows: Sequence[Answer]) -> list[str]:
+    """Return a sentence on the cheapest of the surely faster devices, if there is one."""
     faster = [each for each in comparable(rows) if _surely_faster(each, row)]
-    if row.hours_interval[1] < 1 or not faster:
-        return sentence
-    least = min(faster, key=lambda each: each.cost or 0.0)
-    return f"{sentence} {_start(_the(least))} would take {_amounts(least)}."
+    if not faster:
+        return []
+    cheapest = min(faster, key=lambda each: each.cost or 0.0)
+    return [f"{_start(the(cheapest))} would take {_amounts(cheapest)}."]
 
 
 def _surely_faster(one: Answer, other: Answer) -> bool:
     return one.fits is not False and one.hours_interval[1] < other.hours_interval[0]
 
 
-def _the(row: Answer) -> str:
+def the(row: Answer) -> str:
+    """Return a device as it is said within a sentence."""
     if row.machine is None:
         return "your own machine"
     return row.name if row.count > 1 else f"the {row.name}"

@@ -8,7 +8,14 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from course_tools.estimate.advice import advice, comparable, least, too_close_to_call
+from course_tools.estimate.advice import (
+    advice,
+    choose,
+    comparable,
+    least,
+    the,
+    too_close_to_call,
+)
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.checks import check_deadline, check_positive
 from course_tools.estimate.chips import find_chip
@@ -17,7 +24,7 @@ from course_tools.estimate.free import free_sessions
 from course_tools.estimate.machine import HERE, Machine
 from course_tools.estimate.prices import KINDS, Price, billing, free_offers, prices_by_device
 from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
-from course_tools.estimate.words import amount_text, listed, sentence
+from course_tools.estimate.words import amount_text, listed, sentence, span
 from course_utils.tables import html_card, text_table, wrapped
 from course_utils.units import format_bytes
 
@@ -106,12 +113,25 @@ class Answers:
     def answer(self) -> str:
         """The answer in a sentence or two."""
         usual = self.demand.first_line(self.rows, self.deadline_hours)
+        asked = self.rows, self.deadline_hours, self.free
         text = usual or advice(
-            self.rows, self.deadline_hours, self.free, takes_own=self.demand.together
+            *asked, takes_own=self.demand.together, aside=self._in_larger_batches(*asked)
         )
         if any(row.fits is not False for row in self.rows):
             return text
         return f"{text} {self._way_out()}".rstrip()
+
+    def _in_larger_batches(self, *asked: Any) -> str:
+        """Return what the recommended device takes with more at once, if that is usual, or ""."""
+        row, _, _ = choose(*asked)
+        machine = row.machine if row else None
+        larger = self.demand.larger(machine, self.samples) if machine else None
+        if row is None or machine is None or larger is None:
+            return ""
+        found = answer_on(larger, machine, self.samples, self.epochs, row.price, row.where)
+        takes = f"it takes {span(found.hours_interval)} on {the(row)}"
+        costs = f" and costs {found.cost_text(bare=True)}" if found.cost else ""
+        return f"Answered {larger.batch} at a time, {takes}{costs}."
 
     def _way_out(self) -> str:
         """Return the mildest change with which the step fits one of the machines."""

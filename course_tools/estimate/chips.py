@@ -23,6 +23,8 @@ KEPLER = r"(nvidia_)?(tesla_)?k(80|40|20|520)m?(_\d+gb)?|p2\.\d*xlarge|nc(6|12|2
 # what a rented machine is called at AWS, Google and Azure
 RENTED = r"[a-z]+\d\w*\.(\d*x?large|metal)|[a-z]\d\w?-[a-z]+-\d+g?|n[cdv]\d+\w*_v\d"
 FORM = r"( (?:PCIe|SXM\d?|NVL|\d+ ?GB))"  # in which one chip is sold, behind its name
+# how one's own chip is passed
+OWN_CHIP = "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory)"
 # what stands around the name of a chip
 AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
 
@@ -162,7 +164,7 @@ def find_chip(name: str | Chip) -> Chip:
         return name
     how = (
         "`python -m course_tools.estimate --help` lists all. For a card of your own pass "
-        "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory), by its data sheet"
+        f"{OWN_CHIP}, by its data sheet"
     )
     return _find(name, all_chips, "chip", how)
 

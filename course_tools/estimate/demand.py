@@ -59,6 +59,9 @@ class Demand(Protocol):
     def smaller(self) -> Iterator[tuple[str, "Demand"]]:
         """Yield what needs less memory, in words and as a demand, the mildest change first."""
 
+    def larger(self, machine: Machine, samples: float) -> "Demand | None":
+        """Return the same work in larger batches, where that is how people would do it."""
+
     def first_line(self, rows: Sequence["Answer"], deadline: float | None) -> str | None:
         """Return the answer in words where it is not the usual one."""
 

@@ -227,6 +227,9 @@ class NetworkDemand:
                 yield f"a batch of {batch:,}", replace(self, memory=self.memory.at(batch))
             batch //= 2
 
+    def larger(self, machine: Machine, samples: float) -> None:
+        """Return None: the batch is a part of the question."""
+
     def first_line(self, rows: Sequence[Answer], deadline: float | None) -> None:
         """Return None: the usual answer is the right one."""
 

@@ -41,6 +41,7 @@ const FREE_S = 600; // a job that takes so many seconds is not worth renting for
 const [SMALL_FLOPS, SMALL_S] = [60 * 110e9, 120];
 const BRIM = 0.9; // a step that needs more of a memory only just fits
 const MOST_GROUPS = 2; // that the answer names of those too close to call
+const LAUNCHER_S = 600; // that several free cards have to save, because they need a launcher
 const AS_MUCH = 1.25; // times the cost or time of an unchecked device are about as much
 
 /** @param {Row} row */
@@ -84,6 +85,16 @@ function comparable(rows) {
   return priced.filter((row) => dollars(row) === 0 || [YOURS, first].includes(row.kind));
 }
 
+/**
+ * The rows whose price is of another kind of offer than those that are compared by cost.
+ * @param {Row[]} all with what is free
+ */
+export function unlike(all) {
+  const able = all.filter((row) => row.fits && !row.offer);
+  const like = comparable(able);
+  return able.filter((row) => costOf(row) && !like.includes(row));
+}
+
 /** Whether one device is faster than another for sure. @param {Row} one @param {Row} other */
 function surelyFaster(one, other) {
   return one.fits && one.seconds[2] < other.seconds[0];
@@ -106,6 +117,18 @@ function carries(row, limit) {
 }
 
 /**
+ * The free offer to take, as `best_free` of course_tools/estimate/free.py says, or null.
+ * @param {Row[]} free
+ * @param {number} limit in seconds
+ */
+function bestFree(free, limit) {
+  const able = free.filter((row) => carries(row, limit));
+  if (able.length === 0) return null;
+  const quickest = fastest(able);
+  return able[0].seconds[1] - quickest.seconds[1] > LAUNCHER_S ? quickest : able[0];
+}
+
+/**
  * Choose a device, as `choose` of course_tools/estimate/advice.py does.
  * @param {Row[]} rows
  * @param {number} limit in seconds
@@ -119,7 +142,7 @@ function choose(rows, limit, free) {
   const quick = own.find((row) => row.seconds[1] <= FREE_S && row.seconds[2] <= limit);
   if (quick) return found(quick, "cheapest");
   if (able.length && !own.length && isSmall(fastest(able))) return found(fastest(able), "small");
-  const offer = free.find((row) => carries(row, limit));
+  const offer = bestFree(free, limit);
   const better = (/** @type {Row} */ row) => row.mine && row.seconds[2] <= limit;
   if (offer && !own.some((row) => better(row) || surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
@@ -139,40 +162,61 @@ function choose(rows, limit, free) {
 }
 
 /**
- * Say in a sentence or two what to do, as `advice` of course_tools/estimate/advice.py does.
+ * Say in a few sentences what to do, as `advice` of course_tools/estimate/advice.py does.
  * @param {Row[]} rows
  * @param {number | null} deadlineHours
  * @param {Row[]} free
+ * @param {string} [aside] on the recommended device, said before what is said of others
  * @returns {string}
  */
-export function advise(rows, deadlineHours, free) {
-  if (rows.length === 0) return "Choose at least one card.";
+export function advise(rows, deadlineHours, free, aside = "") {
+  const { first, others } = advice(rows, deadlineHours, free);
+  if (aside && others.length) others[0] = `As asked, ${others[0][0].toLowerCase()}${others[0].slice(1)}`;
+  return [first, aside, ...others].filter(Boolean).join(" ");
+}
+
+/**
+ * The recommendation, and sentences on other devices.
+ * @param {Row[]} rows
+ * @param {number | null} deadlineHours
+ * @param {Row[]} free
+ * @returns {{first: string, others: string[]}}
+ */
+function advice(rows, deadlineHours, free) {
+  const said = (/** @type {string} */ first, /** @type {string[]} */ others = []) => ({ first, others });
+  if (rows.length === 0) return said("Choose at least one card.");
   const { row, why, cheaper } = choose(rows, secondsOf(deadlineHours), free);
-  if (row === null) return nothingFits(rows);
+  if (row === null) return said(nothingFits(rows));
   let limit = deadlineHours === null ? "" : `your ${deadlineHours} hours`;
   if (deadlineHours === 1) limit = "your hour";
   const [amount, name] = [amounts(row), the(row)];
-  if (why === "late") return `None of them meets ${limit}: the fastest is ${name}, ${amount}.`;
-  if (why === "perhaps") {
-    return `None surely meets ${limit}. ${capital(name)} may: ${amount}.`;
+  if (why === "late") {
+    return said(`None of them meets ${limit}: the fastest is ${name}, ${amount}.`);
   }
-  if (why === "fastest") return sayFastest(row, cheaper, limit);
-  if (why === "free") return sayFree(row) + sayFaster(row, rows, row.seconds[2] >= HOUR);
+  if (why === "perhaps") {
+    return said(`None surely meets ${limit}. ${capital(name)} may: ${amount}.`);
+  }
+  if (why === "fastest" && !limit) return said(`${capital(name)} is the fastest: ${amount}.`);
+  if (why === "fastest") {
+    const others = cheaper ? [`${capital(the(cheaper))} may miss them: ${amounts(cheaper)}.`] : [];
+    return said(`${capital(name)} meets ${limit} even at the slow end: ${amount}.`, others);
+  }
+  if (why === "free") return said(sayFree(row), row.seconds[2] >= HOUR ? sayFaster(row, rows) : []);
   if (why === "small") {
     const then = "measure a step on it and fill in its seconds";
-    return `The job is small: ${name} takes ${amount}. Your own CPU is probably enough: ${then}.`;
+    return said(`The job is small: ${name} takes ${amount}. Your own CPU is probably enough: ${then}.`);
   }
   if (why === "minutes") {
     const then = "Before you rent, measure a step on your own machine and fill in its seconds";
-    return `The job is short: ${name} takes ${amount}. ${then}.`;
+    return said(`The job is short: ${name} takes ${amount}. ${then}.`);
   }
   const verb = row.mine ? "Use" : row.own ? "Stay on" : "Rent";
-  const sentence = `${verb} ${name}: ${amount}.`;
+  const others = sayPassedOver(row, rows, secondsOf(deadlineHours));
   if (cheaper) {
     const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)}${doubt(cheaper)})`;
-    return `${sentence} ${capital(the(cheaper))} ${less} but may miss ${limit}.`;
-  }
-  return sentence + sayFaster(row, rows, (row.own || row.mine === true) && row.seconds[1] > FREE_S);
+    others.push(`${capital(the(cheaper))} ${less} but may miss ${limit}.`);
+  } else if ((row.own || row.mine) && row.seconds[1] > FREE_S) others.push(...sayFaster(row, rows));
+  return said(`${verb} ${name}: ${amount}.`, others);
 }
 
 /** @param {number | null} hours */
@@ -190,24 +234,42 @@ function sayFree(row) {
 }
 
 /**
- * Say which of the surely faster devices costs least, where that is asked for.
+ * Say which of the surely faster devices costs least, if there is one.
  * @param {Row} row
  * @param {Row[]} rows
- * @param {boolean} asked
  */
-function sayFaster(row, rows, asked) {
+function sayFaster(row, rows) {
   const faster = comparable(rows).filter((each) => surelyFaster(each, row));
-  if (!asked || faster.length === 0) return "";
+  if (faster.length === 0) return [];
   const [cheapest] = faster.sort((one, other) => dollars(one) - dollars(other));
-  return ` ${capital(the(cheapest))} would take ${amounts(cheapest)}.`;
+  return [`${capital(the(cheapest))} would take ${amounts(cheapest)}.`];
 }
 
-/** @param {Row} row @param {Row | null} cheaper @param {string} limit */
-function sayFastest(row, cheaper, limit) {
-  if (!limit) return `${capital(the(row))} is the fastest: ${amounts(row)}.`;
-  const sentence = `${capital(the(row))} meets ${limit} even at the slow end: ${amounts(row)}.`;
-  if (cheaper === null) return sentence;
-  return `${sentence} ${capital(the(cheaper))} may miss them: ${amounts(cheaper)}.`;
+/**
+ * Say what costs less in time, but is another kind of offer or unchecked, as `_passed_over` of
+ * course_tools/estimate/advice.py does.
+ * @param {Row} best
+ * @param {Row[]} rows
+ * @param {number} limit in seconds
+ */
+function sayPassedOver(best, rows, limit) {
+  const dearest = (/** @type {Row} */ row) => costOf(row)?.[2] ?? Infinity;
+  const less = rows
+    .filter((row) => row.fits && row.seconds[2] <= limit && dearest(row) < dearest(best))
+    .sort((one, other) => dearest(one) - dearest(other));
+  const others = unlike(rows);
+  const sentences = [];
+  const other = less.find((row) => others.includes(row));
+  if (other) {
+    const [provider, kind] = (other.seller ?? "").split(", ");
+    const cost = `${costs(other)}${doubt(other)}`;
+    sentences.push(`${capital(the(other))} costs less (${cost}), but ${kind} (${provider}).`);
+  }
+  const unchecked = less.find((row) => !others.includes(row));
+  if (unchecked) {
+    sentences.push(`${capital(the(unchecked))} costs less (${costs(unchecked)}), but is unchecked.`);
+  }
+  return sentences;
 }
 
 /** @param {Row[]} rows */
@@ -217,8 +279,8 @@ function nothingFits(rows) {
   return `It fits none of these cards: a step needs about ${needed}.`;
 }
 
-/** @param {Row} row */
-function the(row) {
+/** A device as it is said within a sentence. @param {Row} row */
+export function the(row) {
   if (row.own) return "your own machine";
   if (row.mine) return `your ${label(row)}`;
   return row.count > 1 ? label(row) : `the ${label(row)}`;
@@ -302,8 +364,9 @@ export function fit(row) {
 /**
  * Say how many sessions or weeks a job takes on what is free, or nothing where one is enough.
  * @param {Row[]} free
+ * @param {number | null} [deadlineHours]
  */
-export function onFreeNotebooks(free) {
+export function onFreeNotebooks(free, deadlineHours = null) {
   const unit = (/** @type {Row} */ row) => {
     const { session_hours, week_hours } = /** @type {Offer} */ (row.offer);
     return (week_hours ?? session_hours) * HOUR;
@@ -312,11 +375,13 @@ export function onFreeNotebooks(free) {
   const parts = long.map((row) => {
     const { name, week_hours } = /** @type {Offer} */ (row.offer);
     const [low, , high] = row.seconds.map((seconds) => seconds / unit(row));
-    return `${between(low, high, week_hours ? "week" : "session")} of ${name}${week_hours ? "'s quota" : ""}`;
+    const late = lateness(row, deadlineHours);
+    const many = between(low, high, week_hours ? "week" : "session");
+    return `${many} of ${name}${week_hours ? "'s quota" : ""}${late && ` (${late})`}`;
   });
   if (!parts.length) return "";
   const saved = long.some((row) => row.tokens) ? "" : " Save a checkpoint before a session ends.";
-  return `What is free, in time: ${parts.join(", or ")}.${saved}`;
+  return `What is free: ${parts.join(", or ")}.${saved}`;
 }
 
 /** @param {number} low @param {number} high @param {string} what */
@@ -345,6 +410,17 @@ export function recommended(all, deadlineHours) {
 export function stateOf(row, deadlineHours) {
   if (!row.fits) return "too-large";
   return deadlineHours !== null && row.seconds[2] > deadlineHours * HOUR ? "late" : "fine";
+}
+
+/**
+ * Whether a device is too late for sure, or may be late, in words; nothing where it is in time.
+ * @param {Row} row
+ * @param {number | null} deadlineHours
+ */
+export function lateness(row, deadlineHours) {
+  const limit = secondsOf(deadlineHours);
+  if (row.seconds[2] <= limit) return "";
+  return row.seconds[0] > limit ? "too late" : "may be late";
 }
 
 /**
@@ -394,11 +470,20 @@ function plural(count, what) {
   return `${sayCount(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** @param {Row[]} rows @returns {string[][]} the cells of the table */
-export function table(rows) {
+/**
+ * The cells of the table.
+ * @param {Row[]} rows
+ * @param {number | null} [deadlineHours]
+ * @returns {string[][]}
+ */
+export function table(rows, deadlineHours = null) {
+  const inWords = (/** @type {Row} */ row) => {
+    const late = lateness(row, deadlineHours);
+    return late ? `${times(row)}, ${late}` : times(row);
+  };
   return rows.map((row) => [
     row.mine ? `${label(row)}, yours` : label(row),
-    row.fits ? times(row) : `(${times(row)})`,
+    row.fits ? inWords(row) : `(${times(row)})`,
     row.fits ? costCell(row) : `(${costCell(row)})`,
     fit(row),
     lastCell(row),
@@ -428,11 +513,17 @@ export function header(rows) {
   return ["Device", "Time", "Cost", "Fits", last];
 }
 
-/** A table for an issue or a forum. @param {Row[]} rows @param {string} title @param {string} address */
-export function toMarkdown(rows, title, address) {
+/**
+ * A table for an issue or a forum.
+ * @param {Row[]} rows
+ * @param {string} title
+ * @param {string} address
+ * @param {number | null} [deadlineHours]
+ */
+export function toMarkdown(rows, title, address, deadlineHours = null) {
   const clean = (/** @type {string} */ text) => text.replace(/[|`<>\n]/g, " ");
   const heads = header(rows);
-  const lines = [heads, heads.map(() => "---"), ...table(rows)];
+  const lines = [heads, heads.map(() => "---"), ...table(rows, deadlineHours)];
   const body = lines.map((cells) => `| ${cells.map(clean).join(" | ")} |`).join("\n");
   return `${clean(title)}\n\n${body}\n\nEstimated, each with its interval. The question: ${address}\n`;
 }

@@ -73,6 +73,7 @@ def page(lessons_address: str = "") -> str:
     else:
         footer = f"{words} (08_worth_it.ipynb) shows how its error was measured."
     text = (HERE / "page.html").read_text(encoding="utf-8")
+    text = re.sub(r"^ +", "", text, flags=re.MULTILINE)
     parts = {
         "POLICY": policy,
         "STYLE": style,

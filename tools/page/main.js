@@ -8,7 +8,7 @@ import {
 } from "./model.js";
 import { readNumber, readPrice, say, sayBytes, sayCount } from "./numbers.js";
 import {
-  cardIn, freeOf, memoryOf, offerFor, problemOfTexts, rendererName, rowsOf, shorten, withoutRent,
+  cardIn, freeOf, inLargerBatches, memoryOf, offerFor, problemOfTexts, rendererName, rowsOf, shorten, withoutRent,
 } from "./offers.js";
 import { addressOfPasted, readOwn } from "./pasted.js";
 import { draw } from "./picture.js";
@@ -441,17 +441,18 @@ function show(notes = []) {
   const all = inOrder([...free, ...rows], question.deadline);
   at("stale").textContent = sayStale();
   at("job").textContent = jobWords(question, jobKind(question));
-  at("advice").textContent = advise(rows, question.deadline, free);
   at("close").textContent = toldApart(rows).join("");
   offerLighter(rows, free);
-  const best = recommended(all, question.deadline);
+  const best = recommended([...rows, ...free], question.deadline);
+  const aside = inLargerBatches(question, best);
+  at("advice").textContent = advise(rows, question.deadline, free, aside);
   const split = jobKind(question) === "answers" && !all.some((row) => row.fits) ? WHOLE : "";
   at("unchecked").textContent = best && !best.checked ? UNCHECKED : split;
   const [largest] = [...rows].sort((one, two) => (two.capacity ?? 0) - (one.capacity ?? 0));
   showMemory(best ?? largest ?? null);
   draw(at("picture"), all, question.deadline, Math.max(320, at("picture").clientWidth));
   at("table").replaceChildren(...tableRows(all));
-  at("free").textContent = onFreeNotebooks(free);
+  at("free").textContent = onFreeNotebooks(free, question.deadline);
   at("evidence").replaceChildren(...evidence(question, rows).map(paragraph));
   showFields(jobKind(question));
   const counted = question.own ? `, counted at batch ${question.own.batch}` : "";
@@ -498,7 +499,7 @@ function tableRows(rows) {
     head.append(Object.assign(document.createElement("th"), { scope: "col", textContent: name }));
   }
   const best = recommended(rows, question.deadline);
-  const body = table(rows).map((cells, index) => {
+  const body = table(rows, question.deadline).map((cells, index) => {
     const line = document.createElement("tr");
     if (!rows[index].fits) line.className = "no";
     if (rows[index] === best) line.className = "best";
@@ -580,7 +581,7 @@ function start() {
   at("copy-markdown").addEventListener("click", () => {
     const rows = inOrder([...freeOf(question), ...rowsOf(question)], question.deadline);
     const answer = ["job", "advice", "unchecked"].map((id) => at(id).textContent).join(" ").trim();
-    copy(toMarkdown(rows, answer, location.href), "Table");
+    copy(toMarkdown(rows, answer, location.href, question.deadline), "Table");
   });
   at("copy-python").addEventListener("click", () => copy(toPython(withoutRent(question)), "Python"));
   window.addEventListener("hashchange", () => load());

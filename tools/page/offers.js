@@ -1,7 +1,7 @@
 // What the page adds to an answer: the reader's own cards, a free way to do the job, limits of a
 // language model, and what its memory holds.
 
-import { METHODS, label, stateOf, times } from "./answer.js";
+import { METHODS, costs, label, lateness, stateOf, the, times } from "./answer.js";
 import { MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, thatFits } from "./model.js";
 import { YOURS } from "./question.js";
 
@@ -25,6 +25,26 @@ export function withoutRent(question) {
 /** What is free, unless the reader wants none of it. @param {Question} question */
 export function freeOf(question) {
   return question.free ? freeRows(question) : [];
+}
+
+const [BATCHING, AT_ONCE] = ["vLLM", 32]; // it gathers requests, and so many are usual
+
+/**
+ * Say what the recommended device takes with more requests at once, where the program gathers them.
+ * @param {Question} question
+ * @param {Row | null} row
+ */
+export function inLargerBatches(question, row) {
+  if (!row || row.own || !isAnswering(question) || question.runtime !== BATCHING) return "";
+  for (let batch = AT_ONCE; batch * row.count > row.batch; batch = Math.floor(batch / 2)) {
+    const asked = { ...question, batch };
+    const rows = row.offer ? freeRows(asked) : rowsOf(asked);
+    const found = rows.find((one) => label(one) === label(row));
+    if (!found?.fits || found.batch > question.samples) continue;
+    const cost = found.cost?.[2] ? ` and costs ${costs(found)}` : "";
+    return `Answered ${batch} at a time, it takes ${times(found)} on ${the(row)}${cost}.`;
+  }
+  return "";
 }
 
 const SHORTEST = 256; // tokens of a sample that is still of use
@@ -63,8 +83,8 @@ export function offerFor(question, rows, free) {
   const lighter = question.free && !free.some((row) => row.fits) ? freeWithLess(question) : null;
   if (lighter) {
     const { asked, row } = lighter;
-    const late = stateOf(row, question.deadline) === "late" ? ", too late or perhaps too late" : "";
-    const words = `Free with ${howOf(asked, question)}: ${label(row)}, ${times(row)}${late}`;
+    const late = lateness(row, question.deadline);
+    const words = `Free with ${howOf(asked, question)}: ${label(row)}, ${times(row)}${late && `, ${late}`}`;
     return { question: asked, words };
   }
   const near = rows.length && !rows.some((row) => row.fits) ? thatFits(question) : null;

@@ -1,6 +1,6 @@
 // The picture: money against hours, both logarithmic, with the interval of each card.
 
-import { label, otherKind, recommended, stateOf } from "./answer.js";
+import { label, otherKind, recommended, stateOf, unlike } from "./answer.js";
 import { say, sayTime } from "./numbers.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -156,12 +156,14 @@ function placeOf(row, x) {
  */
 function drawRows(svg, rows, x, y, deadlineHours) {
   const best = recommended(rows, deadlineHours);
+  const others = unlike(rows);
   for (const row of rows) {
     const [low, middle, high] = row.seconds.map(y);
     const cost = placeOf(row, x);
     const [cheap, , dear] = row.cost && hasPrice(row) ? row.cost.map(x) : [cost, cost, cost];
     const state = stateOf(row, deadlineHours);
-    const group = element("g", { class: `row ${row.own ? "own" : state}${row === best ? " best" : ""}` });
+    const mark = row === best ? " best" : others.includes(row) ? " unlike" : "";
+    const group = element("g", { class: `row ${row.own ? "own" : state}${mark}` });
     group.append(element("line", { x1: cheap, y1: low, x2: dear, y2: high }));
     group.append(marker(row, state, cost, middle));
     svg.append(group);

@@ -264,6 +264,9 @@ class Tuning:
             one = replace(one, length=max(SHORTEST, one.length // 2))
             yield f"4-bit weights, a batch of 1 and samples of {one.length:,} tokens", one
 
+    def larger(self, machine: Machine, samples: float) -> None:
+        """Return None: the batch is a part of the question."""
+
     def first_line(self, rows: Sequence[Answer], deadline: float | None) -> None:
         """Return None: the usual answer is the right one."""
 

@@ -60,6 +60,7 @@ from course_utils.units import format_bytes, format_seconds
 
 SERVING_FILE = Path(__file__).parent / "serving.json"
 BITS = (16, 8, 4)
+BATCHING, AT_ONCE = "vLLM", 32  # it gathers requests, and so many are usual
 GGUF = ("ollama", "lmstudio", "gguf", "koboldcpp")  # llama.cpp is inside
 # bytes per second that a computer reads from its own memory: two channels of DDR5, assumed
 COMPUTER_RATE = 60e9
@@ -194,6 +195,16 @@ class Serving:
         for bits in BITS:
             if bits < self.bits:
                 yield f"the model in {bits} bits", replace(one, bits=bits)
+
+    def larger(self, machine: Machine, samples: float) -> "Serving | None":
+        """Return it with more requests at once, where the runtime gathers them, or None."""
+        batch = AT_ONCE
+        while self.runtime == BATCHING and batch > self.batch:
+            more = replace(self, batch=batch)
+            if batch <= samples and more.on(machine).fits:
+                return more
+            batch //= 2
+        return None
 
     def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str | None:
         """Return what to do where the model fits none of the devices, or None."""

@@ -460,20 +460,35 @@ ANSWERS = [
 HOME, CENTRE = {"kind": "in homes"}, {"kind": "on demand"}
 LIKE = [
     # a card in a home is no cheaper offer of a card in a data centre, and alone it is the offer
-    ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, CENTRE)], "Rent the 4090: .* (A, on demand)."),
+    (
+        [("5090", 20, 0.5, HOME), ("4090", 30, 0.7, CENTRE), ("3090", 9, 0.9, HOME)],
+        "Rent the 4090: .* (A, on demand). The 3090 costs less ($5.40 to $12), but in homes (A).",
+    ),
     ([("5090", 20, 0.5, HOME), ("3090", 50, 0.5, HOME)], "Rent the 5090: .* (A, in homes)."),
     ([("5090", 20, 0.5, HOME), ("4090", 30, 0.7, {})], "Rent the 5090: .* (A, in homes)."),
     # an unchecked card is passed over for a checked one that costs up to a quarter more, dearest
-    ([("H100", 10, 1, {"checked": False}), ("4090", 12, 1, {})], "Rent the 4090: .*"),
+    (
+        [("H100", 10, 1, {"checked": False}), ("4090", 12, 1, {})],
+        "Rent the 4090: .* The H100 costs less ($6.67 to $15), but is unchecked.",
+    ),
     ([("H100", 10, 1, {"checked": False}), ("4090", 13, 1, {})], "Rent the H100: .*, unchecked."),
-    ([("H100", 10, 1, {"checked": False, "factor": 2}), ("4090", 16, 1, {})], "Rent the 4090: .*"),
+    (
+        [("H100", 10, 1, {"checked": False, "factor": 2}), ("4090", 16, 1, {})],
+        "Rent the 4090: .* The H100 costs less ($5.00 to $20), but is unchecked.",
+    ),
+    # nothing is said of one that is late, or costs more at the dear end
+    ([("5090", 90, 0.1, HOME), ("4090", 30, 0.7, CENTRE)], "Rent the 4090: [^.]*."),
+    (
+        [("H100", 9, 1, {"checked": False, "factor": 3}), ("4090", 16, 1, {})],
+        "Rent the 4090: [^.]*.",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("rows", "words"), LIKE)
 def test_only_like_offers_are_compared_and_a_checked_card_is_preferred(rows, words):
-    said = advice([row_of(*row, **more) for *row, more in rows], None)
-    assert re.fullmatch(words.replace("(", r"\(").replace(")", r"\)"), said), said
+    said = advice([row_of(*row, **more) for *row, more in rows], 60)
+    assert re.fullmatch(re.sub(r"[($)]", r"\\\g<0>", words), said), said
 
 
 @pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)

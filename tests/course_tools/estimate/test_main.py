@@ -145,6 +145,9 @@ def test_an_option_that_would_change_nothing_is_refused(words, capsys):
     assert ended.value.code == 2 and words[-2] in capsys.readouterr().err
 
 
+MINE = ["resnet50d", "--chip", "My card", "100", "900", "24"]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "advised"),
     [
@@ -153,6 +156,9 @@ def test_an_option_that_would_change_nothing_is_refused(words, capsys):
         (["resnet50", "--devices", "DGX Spark", "--count", "2"], 2, "--link 'Ethernet 10G'"),
         (["resnet50", "--devices", "DGX Spark", "--count", "2", "--link", "Ethernet 10G"], 0, ""),
         (["torch.nn:Identity", "--input", "8"], 2, "Pass --inference."),
+        (["resnet50d", "--devices", "RTX 9999"], 2, "of your own pass --chip NAME TFLOP/s GB/s GB"),
+        (["resnet50d", "--chip", "Mine", "x", "900", "24"], 2, "x is not a number"),
+        ([*MINE, "--devices", "T4", "--price", "My card=0.4"], 0, "My card $0.40 (your price)"),
         (["resnet50d", "--devices", "T4", "L4", "--price", "T4=0.35,L4=0.7"], 0, "your price"),
     ],
     ids=str,
@@ -216,6 +222,7 @@ def test_a_network_is_answered_in_text_and_json_with_the_words_of_the_command(ca
         main(["--help"])
     said = one_line(capsys.readouterr().out)
     assert "RTX PRO 6000 Max-Q" in said and "Ethernet 10G" in said
+    assert said.index("Examples:") < said.index("NVIDIA: A2, A10,") < said.index("AMD: MI100,")
 
 
 def test_an_error_of_ones_own_model_is_not_taken_for_a_wrong_question(tmp_path, capsys):

@@ -9,7 +9,7 @@ from course_lessons.evidence.published import published
 from torch import nn
 
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import advice
+from course_tools.estimate.advice import advice, choose
 from course_tools.estimate.buy_or_rent import buy_or_rent
 from course_tools.estimate.chips import all_chips
 from course_tools.estimate.free import cut_into_sessions, free_sessions
@@ -100,6 +100,14 @@ def test_free_comes_first_where_it_carries_the_job(found, hours, flops, deadline
     assert re.fullmatch(words, advice([paid], deadline, free))
     if deadline is None and hours < 0.5:  # nor is it rented where nothing is free
         assert advice([paid], None, ()).startswith(("The job is small", "The job is short"))
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "taken"), [(4, 2, 1), (0.3, 0.2, 0), (7, 30, 0), (30, 2, 1)]
+)
+def test_two_free_cards_come_first_where_they_save_more_than_minutes(found, one, two, taken):
+    free = [lasting(row, hours) for row, hours in zip(found.free, (one, two), strict=True)]
+    assert choose([], None, free).row is free[taken]
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,18 @@ ORDER.append(row(device="spare", offer={}))
         (f"stateOf({row(**LATE)}, null)", "fine"),
         (f"stateOf({row(fits=False)}, null)", "too-large"),
         (sessions(12), ""),
-        (sessions(13), "What is free, in time: 1 to 2 sessions of Colab. "
+        (sessions(13), "What is free: 1 to 2 sessions of Colab. "
          "Save a checkpoint before a session ends."),
         (sessions(30, **KAGGLE), ""),
-        (sessions(61, **KAGGLE), "What is free, in time: 2 to 3 weeks of Kaggle's quota. "
+        (sessions(61, **KAGGLE), "What is free: 2 to 3 weeks of Kaggle's quota. "
          "Save a checkpoint before a session ends."),
+        (sessions(60)[:-1] + ", 30)", "What is free: 3 to 5 sessions of Colab (may be late). "
+         "Save a checkpoint before a session ends."),
+        (sessions(60)[:-1] + ", 29)", "What is free: 3 to 5 sessions of Colab (too late). "
+         "Save a checkpoint before a session ends."),
+        (f"table([{row(**LATE)}], 1)[0][1]", "50 to 60 minutes, may be late"),
+        (f"unlike([{row()}, {row(device='A', kind=3)}, {row(device='B', kind=-1)}, "
+         f"{row(device='C', kind=3, fits=False)}]).map(one => one.device)", ["A"]),
         (f"inOrder([{', '.join(ORDER)}], 2).map(one => one.device)",
          ["Colab", "spare", "quick", "cheap", "dear", "late", "free", "no"]),
         # one's own card, which Python does not know
@@ -188,8 +195,8 @@ ORDER.append(row(device="spare", offer={}))
         ("withoutRent({...defaultQuestion(), mine: ['T4']}).prices", {"T4": 0}),
         ("howOf({...defaultQuestion(), tuning: '4-bit'}, defaultQuestion())",
          "LoRA on 4-bit weights"),
-        (f"(one => offerFor(one, rowsOf(one), freeOf(one)).words)({SOON}.question).slice(-16)",
-         "perhaps too late"),
+        (f"(one => offerFor(one, rowsOf(one), freeOf(one)).words)({SOON}.question).slice(-13)",
+         ", may be late"),
         (f"problemOfTexts({ANSWERS}.question)", None),
         (f"problemOfTexts({LONGER}.question)",
          {"field": "prompt", "problem": "GPT-2 takes 1,024 tokens at most, its answer included."}),

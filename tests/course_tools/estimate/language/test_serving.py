@@ -7,6 +7,7 @@ import pytest
 from course_tools.estimate.chips import Chip
 from course_tools.estimate.language.language_model import LanguageModel, find_language_model
 from course_tools.estimate.language.serving import estimate_serving, times
+from course_tools.estimate.words import span
 
 GIB = 2**30
 
@@ -155,6 +156,27 @@ def test_the_first_sentence_names_the_cheapest_card_that_fits_and_the_speed_of_i
     assert "Llama 3.1 8B, bits=16" in repr(found) and "requests=500" in repr(found)
     rate = found["L4"].tokens_per_s
     assert rate[0] < found.demand.rates(found["L4"].machine.chip).decode_tokens_per_s < rate[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "batch"),
+    [
+        ({}, 32),
+        ({"batch": 16}, 32),
+        ({"batch": 32}, None),
+        ({"requests": 9}, 8),
+        ({"card": "RTX 4090", "prompt": 4000}, 8),  # a GB of keys and values for 8,000 tokens
+        ({"runtime": "llama.cpp"}, None),
+        ({"card": "T4"}, None),
+    ],
+)
+def test_a_pile_of_requests_is_also_priced_as_vllm_would_answer_it(asked, batch):
+    said = serve(**asked)[0].answer
+    assert ("Answered" in said) == (batch is not None)
+    if batch:
+        row = serve(**asked | {"batch": batch})[1]
+        takes = f"Answered {batch} at a time, it takes {span(row.hours_interval)} on the "
+        assert f"{takes}{row.name} and costs {row.cost_text(bare=True)}." in said
 
 
 def test_a_model_that_fits_nowhere_is_offered_with_the_computers_own_memory():
