@@ -67,6 +67,14 @@ SETTLED_AT_ONCE = """ids => ids.filter(id => {
         return (asked || coded) && shown(cell.querySelector(".jp-Cell-outputWrapper"));
     });
 })"""
+# The slides whose last line touches the edge.
+AT_THE_EDGE = """() => Reveal.getSlides().filter(slide => {
+    Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), 99);
+    const shown = [...slide.querySelectorAll("p, li, pre, td, img")].filter(
+        part => part.checkVisibility());
+    const ends = shown.map(part => part.getBoundingClientRect().bottom);
+    return Math.max(...ends, 0) > 712;
+}).map(slide => slide.innerText.slice(0, 80))"""
 ALONE = """() => Reveal.getSlides().filter(slide =>
     !slide.querySelector(".jp-CodeCell, .course-diff, img, pre, table, details, blockquote")
     && slide.textContent.trim().length < 150).map(slide => slide.textContent.trim())"""
@@ -191,6 +199,7 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     assert not page.get_by_text("not solved yet").count()
     too_long = page.evaluate(OVERFLOWS)
     assert not too_long and not page.evaluate(EMPTY_AT_FIRST)
+    assert not page.evaluate(AT_THE_EDGE)
     settle = settling(lesson.cells)
     assert settle and not page.evaluate(SETTLED_AT_ONCE, settle)
     assert not page.evaluate(ALONE)
@@ -202,6 +211,18 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     absent = [cell.id for cell in lesson.cells if has_code(cell) and cell.source[:20] not in shown]
     assert not absent
     assert without_network(page.asked) and not page.said
+
+
+def test_a_long_report_is_cut_to_what_is_said_of_it_and_a_table_stands_below_its_code(show):
+    page = show("02_gpu")
+    report = page.locator("pre", has_text="more lines in the lesson").text_content()
+    lines = [line.strip() for line in report.splitlines()]
+    # the sentence after it: the host waits for all 20 copies of a batch, from pageable memory
+    assert [line for line in lines if line.startswith("20 x to the GPU, from pageable memory")]
+    assert any(line.startswith("Waits of the host for the GPU: ") for line in lines)
+    assert "operations" not in report and len(lines) < 12
+    slide = page.locator(".slides > section > section", has_text="smallest normal").last
+    assert slide.locator(".again").count() == slide.locator("table").count() == 1
 
 
 def test_a_picture_is_there_at_once_alone_and_large(show):

@@ -10,7 +10,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.predictions import settling_cells
-from tools.setup_cell import read_address
+from tools.setup_cell import read_address, without_links_to_files
 
 MOST_LINES = 26  # of code on a slide
 ENOUGH = 350  # letters of a text for a slide of its own
@@ -115,8 +115,7 @@ def with_links_to_the_book(notebook, resources):
         if cell.cell_type != "markdown":
             continue
         cell.source = re.sub(r"(?m)^\[!\[Open this lesson in .*\n+", "", cell.source)
-        target = rf"[\1]({address.book}\2.html)" if address.repository else r"\1"
-        cell.source = re.sub(r"\[([^\]]+)\]\((\d\d_\w+)\.ipynb[^)]*\)", target, cell.source)
+        cell.source = without_links_to_files(cell.source, address)
     return notebook, resources
 
 
