@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
 from course_lessons.openings import OPENINGS  # noqa: E402
 
 from tools.copies import LESSONS, copy_of, hand_out  # noqa: E402
+from tools.setup_cell import read_address, without_links_to_files  # noqa: E402
 
 # These name all lessons or tools, so they do not say what one lesson uses.
 NAME_ALL = ("course_lessons/openings.py", "course_tools/__init__.py", "course_tools/__main__.py")
@@ -168,6 +169,10 @@ def standalone(lesson: Path, files: dict[str, bytes]) -> str:
     """Return the text of a learner's copy of a lesson that carries what it uses of the course."""
     packed = pack(used_by(lesson, files))
     notebook = json.loads(copy_of(lesson))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = without_links_to_files("".join(cell["source"]), read_address())
+            cell["source"] = text.splitlines(keepends=True)
     cell = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
     cell["source"] = setup_cell(packed, lesson.stem[3:]).splitlines(keepends=True)
     folded = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}

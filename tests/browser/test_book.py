@@ -11,7 +11,8 @@ import pytest
 from chromium import CHROMIUM, sync_api
 
 from tools.book import build
-from tools.copies import LESSONS, copy_of
+from tools.copies import LESSONS
+from tools.standalone import build_wheel, standalone
 
 axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
 
@@ -72,6 +73,30 @@ def page():
 CUT_TABLES = """() => [...document.querySelectorAll(".bd-article table")]
     .filter(table => table.parentElement.scrollWidth > table.parentElement.clientWidth + 2)
     .map(table => table.innerText.slice(0, 50))"""
+
+
+# How many indented lines of code go on in a second row, and how many of these rows begin further to
+# the right than the line itself.
+HANGING = """() => {
+    const spot = (node, place) => {
+        const range = document.createRange();
+        range.setStart(node, place);
+        range.setEnd(node, place + 1);
+        return range.getBoundingClientRect();
+    };
+    const found = [];
+    for (const line of document.querySelectorAll(".highlight pre .line")) {
+        if (!/^ +\\S/.test(line.textContent)) continue;
+        const words = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+        const spots = [];
+        for (let node = words.nextNode(); node; node = words.nextNode())
+            for (let place = 0; place < node.data.length; place++)
+                if (/\\S/.test(node.data[place])) spots.push(spot(node, place));
+        const next = spots.find(each => each.top > spots[0].bottom - 2);
+        if (next) found.push(next.left > spots[0].left);
+    }
+    return [found.length, found.filter(Boolean).length];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +217,8 @@ def test_code_can_be_read_on_a_telephone_without_scrolling(page, book):
     page.goto((book / "08_worth_it.html").as_uri())
     assert not page.evaluate("""() => [...document.querySelectorAll(".highlight pre")]
         .filter(code => code.scrollWidth > code.clientWidth + 2).length""")
+    indented, hanging = page.evaluate(HANGING)
+    assert indented > 5 and hanging == indented
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
@@ -249,8 +276,9 @@ def test_what_is_said_of_a_field_is_not_taken_for_its_type(book):
     ]
 
 
-def test_the_lesson_that_a_page_offers_is_the_learners_copy(book):
+def test_the_lesson_that_a_page_offers_carries_the_course(book):
+    files = build_wheel()
     for lesson in LESSONS:
         page = (book / f"{lesson.stem}.html").read_text(encoding="utf-8")
         link = re.search(r'href="(_downloads/[^"]+\.ipynb)"', page)[1]
-        assert (book / link).read_bytes().decode() == copy_of(lesson)
+        assert (book / link).read_bytes().decode() == standalone(lesson, files)

@@ -78,6 +78,9 @@ def test_it_is_the_learners_copy_with_another_folded_set_up_cell(files):
     assert not any(cell["outputs"] for cell in codes)
     (cell,) = [cell for cell in codes if cell["id"].endswith("-setup")]
     assert cell["metadata"]["jupyter"] == {"source_hidden": True}
+    words = "".join("".join(cell["source"]) for cell in notebook["cells"] if cell not in codes)
+    assert "**Next:**" in words  # whoever is sent one file has no other to follow a link to
+    assert set(re.findall(r"\]\((?!https://|#)[^)]*\)", words)) == set()
     text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     assert standalone(LESSONS[0], files) == text
 

@@ -21,10 +21,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.book.old_code_tables import old_code_page  # noqa: E402
-from tools.copies import LESSONS, copy_of  # noqa: E402
+from tools.copies import LESSONS  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.predictions import settling_cells  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
+from tools.standalone import build_wheel, standalone  # noqa: E402
 
 NAMES = ("compare", "doctor", "estimate", "old_code", "rehearsal", "timeline")
 TOOLS = ("course_utils.launch", *(f"course_tools.{name}" for name in NAMES))
@@ -40,6 +41,10 @@ DOCUMENTS = {
 # a picture of the README: where it leads, its file, and what it shows
 PICTURE = re.compile(
     r'<a href="([^"]*)"><picture>.*?<img [^>]*src="([^"]*)" alt="([^"]*)"[^>]*></picture></a>'
+)
+# of the README: how to get the course, and the list of lessons, which in the book comes first
+TO_RUN_IT = re.compile(
+    r"(?s)(^Get this repository .*?)(^## The lessons\n.*?)(?=^## What is in )", re.M
 )
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # what one presses to see an output that a prediction is about
@@ -96,8 +101,8 @@ def slug(heading: str) -> str:
 def open_line(lesson: Path) -> str:
     """Return the line that says where to open a lesson, and where to report a mistake in it."""
     ways = [
-        f"{{download}}`Download this lesson <copies/{lesson.name}>`",
-        "[How to run it](index.md)",
+        f"{{download}}`Download this lesson <copies/{lesson.name}>`, with the course inside",
+        "[How to run it](elsewhere.md)",
     ]
     links = launch_links(read_address(), lesson.name).items()
     ways += [f"[Open it in {host}]({link})" for host, link in links]
@@ -161,12 +166,13 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
 
 
 def write_lessons(source: Path, terms: dict[str, str]) -> None:
-    """Write every lesson, as a page and as the copy to download."""
+    """Write every lesson, as a page and as one file to download."""
     (source / "copies").mkdir()
+    files = build_wheel()
     for lesson in LESSONS:
         page = page_of(nbformat.read(lesson, as_version=4), lesson, terms)
         nbformat.write(page, source / lesson.name)
-        (source / "copies" / lesson.name).write_text(copy_of(lesson), encoding="utf-8")
+        (source / "copies" / lesson.name).write_text(standalone(lesson, files), encoding="utf-8")
 
 
 def imported_names() -> dict[str, set[str]]:
@@ -239,6 +245,7 @@ def write_documents(source: Path) -> None:
         # files beside the book
         text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)
         if page == "index.md":
+            text = TO_RUN_IT.sub(r"\2## Run it yourself\n\n\1", text)
             asked = "`make page` writes the page in the picture: one file, no server"
             text = text.replace(asked, '<a href="worth-it.html">the page in the picture</a>')
             text += contents("Lessons", [lesson.stem for lesson in LESSONS])

@@ -78,7 +78,25 @@ def code_in_docstring(app, what, name, thing, options, lines: list[str]) -> None
     lines[:] = marked
 
 
+def with_indented_lines(app, page: str, template: str, context: dict, doctree) -> None:
+    """Make an element of each line of code, with how far it is indented: what a telephone has no
+    room for goes on below the line's own beginning (course.css).
+    """
+
+    def lines(block: re.Match) -> str:
+        return "".join(as_element(line) for line in block[0].splitlines(keepends=True))
+
+    def as_element(line: str) -> str:
+        tags, spaces, rest = re.fullmatch(r"(?s)((?:<[^>]+>)*)( *)(.*)", line).groups()
+        inside = f'{tags}<span class="indent">{spaces}</span>{rest}' if spaces else line
+        return f'<span class="line" style="--indent: {len(spaces)}">{inside}</span>'
+
+    code = re.compile(r'(?s)(?<=<div class="highlight"><pre>).*?(?=</pre>)')
+    context["body"] = code.sub(lines, context.get("body", ""))
+
+
 def setup(app) -> None:
-    """Add the way in which formulas are written, and code in docstrings."""
+    """Add the way in which formulas are written, code in docstrings, and lines of code."""
+    app.connect("html-page-context", with_indented_lines)
     app.connect("autodoc-process-docstring", code_in_docstring, priority=400)  # before napoleon
     app.add_html_math_renderer("mathml", (inline_math, None), (inline_math, None))

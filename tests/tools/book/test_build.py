@@ -109,6 +109,20 @@ def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, mon
     assert "badge" not in text
 
 
+def test_the_list_of_lessons_comes_before_how_to_get_the_course(tmp_path):
+    build.write_documents(tmp_path)
+    text = (tmp_path / "index.md").read_text(encoding="utf-8")
+    parts = [
+        "## The lessons",
+        "## Half an hour",
+        "## Run it yourself",
+        "git clone",
+        "## What is in",
+    ]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places) and all(text.count(part) == 1 for part in parts)
+
+
 def test_what_sphinx_leaves_beside_the_book_is_not_seen_by_git():
     ignored = (build.ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert {"tools/book/html*/", "tools/book/jupyter_execute/"} <= set(ignored)
