@@ -178,6 +178,11 @@ def fail_first_gradient(device):
     torch.autograd.grad(rows * 2, rows, grad_outputs=torch.ones(3))
 
 
+def fail_first_gradient_of_one_number(device):
+    one = torch.ones(1, device=device, requires_grad=True)
+    (one * 2).backward(torch.ones(1))  # only a gradient without dimensions may stay on the CPU
+
+
 def fail_hook(device):
     rows = torch.ones(3, device=device, requires_grad=True)
     rows.register_hook(lambda gradient: gradient.cpu())
@@ -286,6 +291,7 @@ REFUSED = {
     # PyTorch counts the tensors alone, as it does for a gradient of a wrong shape
     fail_last_gradient_of_a_function: "Function LeftLastBackward returned .* at index 1 - ",
     fail_first_gradient: "invalid gradient at index 0 - expected device cuda:0 but got cpu",
+    fail_first_gradient_of_one_number: "expected device cuda:0 but got cpu",
     fail_hook: "hook '<lambda>' has changed the type of value",
     fail_hook_of_a_node: "hook '<lambda>' has changed the type of value",
     fail_hook_before_a_node: "hook '<lambda>' has changed the type of value",
