@@ -26,7 +26,7 @@ class Occurrence:
     """Something that happened on one line of the program, and how often."""
 
     what: str  #: such as "to the CPU", or a wait's cause, such as ".tolist()"
-    where: str  #: "train.py:7: loss.item()", the file below the working folder
+    where: str  #: file below the working folder, line and code of the program
     count: int  #: 0 for memory
     size_bytes: int  #: of all of them together
 
@@ -59,7 +59,7 @@ class Report:
 
     @property
     def head(self) -> str:
-        """What ran, and what will fail or surprise: enough beside an error."""
+        """What ran, and what will fail or surprise, which is enough beside an error."""
         return "\n".join([*self._beginning(), *self._notes()])
 
     def _beginning(self) -> list[str]:
