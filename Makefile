@@ -53,7 +53,6 @@ standalone: $(VENV)/ready-test ## every lesson as one file that carries the cour
 
 page: $(VENV)/ready-learn ## the page "Is it worth it?", one file without a server: build/worth-it.html
 	$(RUN) tools/page/build.py build/worth-it.html
-	@echo "Open build/worth-it.html in any browser."
 
 # npm brings the type checker and the linter of the page's JavaScript.
 lint-page: ## types and rules of the page's modules

@@ -219,6 +219,14 @@ def test_the_routes_of_the_readme_name_sections_that_are_there():
             assert named and set(named) <= set(headings), part
 
 
+def test_who_reads_a_command_learns_which_python_it_means():
+    root = LESSONS[0].parent.parent
+    for name in ("README.md", "tools/book/pages/tools.md"):
+        text = (root / name).read_text(encoding="utf-8")
+        assert "`python -m course_tools.doctor`" in text
+        assert "`.venv/bin/python` after `make lab`" in text, name
+
+
 def test_the_teachers_guide_names_cells_and_sections_that_are_there():
     guide = (LESSONS[0].parent / "TEACHING.md").read_text(encoding="utf-8")
     cells = [cell for path in LESSONS for cell in nbformat.read(path, as_version=4).cells]
