@@ -2,6 +2,7 @@ VENV ?= .venv
 PYTHON ?= python3
 LESSONS ?= my-lessons
 RUN := $(VENV)/bin/python
+$(if $(word 2,$(VENV)),$(error VENV has a space in its path, which make cannot take: choose another folder))
 # A Python that you name is the one that runs.
 THIS := $(if $(filter file,$(origin PYTHON)),,--this-python)
 

@@ -100,6 +100,14 @@ def test_no_two_prices_in_an_output_are_taken_for_a_formula(notebook):
                     assert part.count("$") < 2, f"{cell.id}: {part[:80]}"
 
 
+def test_no_two_prices_in_a_paragraph_are_taken_for_a_formula(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$", "", cell.source, flags=re.DOTALL)
+            for part in re.split(r"\n\s*\n|\n[-|]", text):
+                assert part.count("$") < 2, f"{cell.id}: {part[:80]}"
+
+
 def test_no_output_shows_where_the_machine_that_wrote_it_keeps_its_files(notebook):
     for cell in code_cells(notebook):
         found = re.search(
@@ -217,14 +225,6 @@ def test_the_routes_of_the_readme_name_sections_that_are_there():
             headings = re.findall(r"^##+ (?:\d\. )?(.+)$", text, re.MULTILINE)
             named = re.findall(r"(?:to the end of|section|exercise) \*(.+?)\* \(\d+ minutes", part)
             assert named and set(named) <= set(headings), part
-
-
-def test_who_reads_a_command_learns_which_python_it_means():
-    root = LESSONS[0].parent.parent
-    for name in ("README.md", "tools/book/pages/tools.md"):
-        text = (root / name).read_text(encoding="utf-8")
-        assert "`python -m course_tools.doctor`" in text
-        assert "`.venv/bin/python` after `make lab`" in text, name
 
 
 def test_the_teachers_guide_names_cells_and_sections_that_are_there():

@@ -180,6 +180,19 @@ def test_a_program_without_a_file_is_a_notebook(monkeypatch):
     assert facts_of(DataLoader([0])).is_dataloader and not facts_of([0]).is_dataloader
 
 
+@pytest.mark.parametrize(
+    ("on_core_s", "queued_s", "waits"),
+    [(0.5, 5.1, None), (0.5, 2.8, True), (4.0, 1.5, False), (0.0, 0.0, True)],
+)
+def test_of_workers_that_others_keep_from_the_cores_it_is_not_known_whether_they_wait(
+    on_core_s, queued_s, waits
+):
+    watch = run_loop._WorkerWatch()
+    assert watch.wait is None  # it has seen none
+    watch._alive_s, watch._on_core_s, watch._queued_s = 5.8, on_core_s, queued_s
+    assert watch.wait is waits
+
+
 def test_a_loader_waits_if_it_sleeps_for_more_than_half_of_its_time():
     assert run_loop._sleeps(0.51, 0.49) and not run_loop._sleeps(0.49, 0.51)
 
