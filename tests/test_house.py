@@ -147,6 +147,15 @@ def test_no_text_names_a_higher_floor_or_the_number_of_a_lesson():
     assert not talkative
 
 
+def test_a_file_that_the_guide_for_contributors_names_is_there():
+    named = set(re.findall(r"`([a-z_./]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8")))
+    folders = [ROOT / each for each in ("course_utils", "course_tools", "notebooks", "tools")]
+    folders += [ROOT / "benchmarks", TESTS]
+    there = [f"/{file.as_posix()}" for folder in folders for file in folder.rglob("*.py")]
+    assert len(named) > 9
+    assert not [name for name in named if not any(each.endswith(f"/{name}") for each in there)]
+
+
 def test_nothing_imports_tests_or_tools():
     for name, text in KNOWN.items():
         assert not re.search(r"^\s*(from|import) (tests?|tools)\b", text, re.MULTILINE), name
