@@ -199,8 +199,10 @@ def _doubt(
             "if that surprises you, check that the model is on that device."
         )
     # what other programs took of the step is in these two: without it they still have to lead
-    own_step_s = seen.step_s - seen.lost_s
-    if first in ("launches", "own Python") and lead_s - seen.lost_s < CLEAR * own_step_s:
+    leads = lead_s >= CLEAR * seen.step_s
+    own_lead_s, own_step_s = lead_s - seen.lost_s, seen.step_s - seen.lost_s
+    disturbed = own_lead_s < 0 or (leads and own_lead_s < CLEAR * own_step_s)
+    if first in ("launches", "own Python") and disturbed:
         return "Other programs had the core for a part of each step: ask again on a quiet machine."
     if first == "launches" and seen.queued_s > parts_s["launches"] / 2:
         return (
@@ -208,6 +210,6 @@ def _doubt(
             "the device did not begin it. It waited for another stream, another rank, or something "
             "that the trace does not show."
         )
-    if lead_s < CLEAR * seen.step_s:
+    if not leads:
         return f"The {first} and the {second} take about equally long."
     return ""

@@ -37,6 +37,25 @@ class BusyImages(SlowImages):
         return torch.ones(10)
 
 
+def test_what_a_fused_optimizer_reads_of_its_own_is_no_read_of_the_loop():
+    """On a CPU, `_fused_adam_` calls `aten::item` for the count of steps of each parameter."""
+    network = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+
+    def step(batch):
+        optimizer.zero_grad()
+        network(batch).sum().backward()
+        optimizer.step()
+
+    def step_that_reads(batch):
+        step(batch)
+        return float(batch.sum())
+
+    batches, settings = [torch.ones(4, 8)], {"steps": 20, "max_s": 5.0, "device": as_device("cpu")}
+    assert record_loop(step, batches, **settings).reads == 0
+    assert record_loop(step_that_reads, batches, **settings).reads == 1
+
+
 def test_a_loader_that_computes_is_said_to_need_cores():
     found = find_bottleneck(lambda batch: batch + 1, DataLoader(BusyImages(), 4), device="cpu")
     assert found.limit == "loader" and "loading waits" not in found.advice
