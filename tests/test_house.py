@@ -237,7 +237,7 @@ AMOUNTS = {
     **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
     **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
     **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},
-    **{"copy_rate.max_s": 0.1, "Reading.cpu_share": 1.0},
+    "Reading.cpu_share": 1.0,
     **{"find_bottleneck.steps": 20, "find_bottleneck.max_s": 30.0, "LoopRecord.exposed": 1.0},
     "LoopRecord.fetches": 1.0,
     **{"_dropout.p": 0.5, "_embedding.norm_type": 2.0},  # as PyTorch has them

@@ -7,7 +7,6 @@ from course_utils.lazy_names import lazy_names
 if TYPE_CHECKING:
     from course_tools.compare.agreement import WrongAnswer as WrongAnswer
     from course_tools.compare.comparison import compare_devices as compare_devices
-    from course_tools.compare.copy_speed import copy_rate as copy_rate
     from course_tools.compare.paired_timing import TimedCall as TimedCall
     from course_tools.compare.paired_timing import time_together as time_together
     from course_tools.compare.results import Result as Result
@@ -18,7 +17,6 @@ _HOMES = {
     "WrongAnswer": "agreement",
     "Workload": "workloads",
     "Result": "results",
-    "copy_rate": "copy_speed",
     "TimedCall": "paired_timing",
     "time_together": "paired_timing",
 }
