@@ -8,11 +8,9 @@ if TYPE_CHECKING:
     from course_tools.timeline.bottleneck import bottleneck_of as bottleneck_of
     from course_tools.timeline.bottleneck import find_bottleneck as find_bottleneck
     from course_tools.timeline.timeline import Timeline as Timeline
-    from course_tools.timeline.timeline import record_timeline as record_timeline
 
 _HOMES = {
     "Timeline": "timeline",
-    "record_timeline": "timeline",
     "find_bottleneck": "bottleneck",
     "bottleneck_of": "bottleneck",
 }

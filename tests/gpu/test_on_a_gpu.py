@@ -17,8 +17,9 @@ from course_lessons.scripts import FOLDER
 from gpu_programs import ERRORS, GOING_ON, PASSED, REFUSED, UNSEEN, WAITING, given_on
 
 from course_tools.compare.workloads import using_tf32
-from course_tools.timeline import record_timeline
+from course_tools.timeline import Timeline
 from course_tools.timeline.bottleneck import find_bottleneck
+from course_tools.timeline.trace import run_profiled
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.timing import time_call
 from course_utils.transfers import to_device
@@ -134,9 +135,12 @@ def test_what_limits_a_loop_on_a_gpu_is_what_was_built_in(device):
 @needs_cuda
 def test_a_timeline_shows_the_stream_and_the_copies_and_that_the_host_goes_on(device):
     x, source = torch.ones(4096, 4096, device="cuda"), torch.ones(1024, 1024).pin_memory()
-    found = record_timeline(
-        lambda: (source.to("cuda", non_blocking=True), x @ x, x @ x), device=device
-    )
+
+    def work():
+        return source.to("cuda", non_blocking=True), x @ x, x @ x
+
+    work()
+    found = Timeline.of_trace(run_profiled(work, device))
     lanes = {lane.kind: lane for lane in found.lanes}
     assert {"host", "device", "copies"} <= lanes.keys()
     calls = [span for span in lanes["host"].work if span.name == "aten::matmul"]
