@@ -2,6 +2,9 @@
 
 import ast
 import functools
+import importlib
+import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -93,6 +96,18 @@ def arrows() -> dict[str, set[str]]:
 
 def test_imports_go_down_the_house():
     assert not upward(arrows())
+
+
+@pytest.mark.parametrize("package", [name for name in KNOWN if "__all__" in KNOWN[name]])
+def test_a_public_name_is_never_the_module_that_holds_it(package):
+    """`from package import name` binds a module of that name, if there is one, before it asks."""
+    for _ in range(2):  # the first access imports
+        here = importlib.import_module(package)
+        assert not [name for name in here.__all__ if inspect.ismodule(getattr(here, name))]
+    names = {*vars(here).get("_HOMES", ())}
+    assert not names & {
+        module.name for module in pkgutil.iter_modules(getattr(here, "__path__", []))
+    }
 
 
 def test_no_tool_imports_another():
