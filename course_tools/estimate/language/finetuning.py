@@ -253,8 +253,9 @@ class Tuning:
             yield "a batch of 1", one
         if self.method == "full":  # LoRA over 16 bits needs more than all weights in this way
             words = "16-bit weights, a paged 8-bit optimizer in the backward pass and a loss in 8"
+            asked = "trained_bytes=2, optimizer='paged8bit', in_backward=True, chunks=8"
             yield (
-                f"{words} chunks (as torchtune has them)",
+                f"{words} chunks ({asked}; torchtune has them)",
                 replace(one, trained_bytes=2, optimizer="paged8bit", in_backward=True, chunks=8),
             )
         if self.method != "4-bit":

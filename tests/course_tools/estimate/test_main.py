@@ -163,6 +163,8 @@ MINE = ["resnet50d", "--chip", "My card", "100", "900", "24"]
         (["resnet50d", "--devices", "RTX 9999"], 2, "of your own pass --chip NAME TFLOP/s GB/s GB"),
         (["resnet50d", "--chip", "Mine", "x", "900", "24"], 2, "x is not a number"),
         (["resnet50d", "--link", "token ring"], 2, "course_tools.estimate --help` lists all"),
+        (["finetune", "Qwen2.5 7B", "--method", "full"], 0, "--in-backward, --chunks 8"),
+        (["serve", "openai/gpt-oss-20b"], 0, "publish it in 4 bits: --bits 4 asks"),  # its README
         (["serve", "bert-base"], 2, "ask `network` for a model of your own with --inference"),
         (["serve", "whisper"], 2, "a name that `python -m course_tools.estimate finetune --help`"),
         ([*MINE, "--devices", "T4", "--price", "My card=0.4"], 0, "My card $0.40 (your price)"),
@@ -176,8 +178,9 @@ def test_what_the_command_advises_are_options_that_it_has(words, status, advised
     said = one_line(shown.out + shown.err)
     assert advised in said and not re.search(r"\b[a-z_]+=|`\w+\.?\w*\(|\b[a-z]+_[a-z]+ ", said)
     with pytest.raises(SystemExit):
-        main([words[0] if words[0] == "finetune" else "network", "--help"])
-    known = f"{capsys.readouterr().out} --help{' --shards' * ('2 x A100' in words)}"
+        main([words[0] if words[0] in ("finetune", "serve") else "network", "--help"])
+    known = capsys.readouterr().out
+    known += " --shards --inference" * ("network" in said)  # which has these
     assert all(option in known for option in re.findall(r"--[a-z-]+", said))
 
 
