@@ -50,31 +50,16 @@ def shapes_counted(layer, x):
 
 
 class Attends(nn.Module):
-    def __init__(self, asked):
+    def __init__(self):
         super().__init__()
-        self.layer, self.asked = nn.MultiheadAttention(WIDE, 2, batch_first=True), asked
+        self.layer = nn.MultiheadAttention(WIDE, 2, batch_first=True)
 
     def forward(self, x):
-        return self.layer(x, x, x, **self.asked)
-
-
-@pytest.mark.parametrize("x", [torch.rand(BATCH, TIME, WIDE), torch.rand(TIME, WIDE)])
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {},
-        {"average_attn_weights": False},
-        {"need_weights": False},
-        {"attn_mask": torch.zeros(TIME, TIME)},
-    ],
-)
-def test_attention_has_the_shapes_that_pytorch_gives(x, asked):
-    layer = Attends(asked)
-    assert shapes_counted(layer, x) == [t.shape for t in tensors(layer(x))]
+        return self.layer(x, x, x)
 
 
 def test_attention_keeps_what_autograd_keeps_on_the_cpu():
-    layer, x = Attends({}), torch.rand(BATCH, TIME, WIDE)
+    layer, x = Attends(), torch.rand(BATCH, TIME, WIDE)
     own = {id(p.untyped_storage()) for p in layer.parameters()}
     kept = {}
 
