@@ -2,6 +2,7 @@ VENV ?= .venv
 PYTHON ?= python3
 LESSONS ?= my-lessons
 RUN := $(VENV)/bin/python
+$(if $(word 2,$(VENV)),$(error VENV has a space in its path, which make cannot take: choose another folder))
 # A Python that you name is the one that runs.
 THIS := $(if $(filter file,$(origin PYTHON)),,--this-python)
 
@@ -53,7 +54,6 @@ standalone: $(VENV)/ready-test ## every lesson as one file that carries the cour
 
 page: $(VENV)/ready-learn ## the page "Is it worth it?", one file without a server: build/worth-it.html
 	$(RUN) tools/page/build.py build/worth-it.html
-	@echo "Open build/worth-it.html in any browser."
 
 # npm brings the type checker and the linter of the page's JavaScript.
 lint-page: ## types and rules of the page's modules

@@ -44,7 +44,8 @@ def test_binder_installs_what_the_lessons_need_with_the_same_constraints():
     script = BINDER.with_name("postBuild")
     lines = script.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     assert lines[0] == "#!/bin/bash" and "set -e" in lines and script.stat().st_mode & 0o111
-    *_, uv, course, _, copies = (shlex.split(line) for line in lines)
+    *_, uv, course, _, quiet, _, copies = (shlex.split(line) for line in lines)
+    assert quiet[:2] == ["python", "-c"] and "quiet_lab(sys.prefix)" in quiet[2]
     assert copies == ["python", "tools/copies.py", "my-lessons"]  # as make lab calls it
     assert uv[-1] == install.UV
     assert "--torch-backend=cpu" in course and "-c constraints.txt" in " ".join(course)

@@ -100,6 +100,14 @@ def test_no_two_prices_in_an_output_are_taken_for_a_formula(notebook):
                     assert part.count("$") < 2, f"{cell.id}: {part[:80]}"
 
 
+def test_no_two_prices_in_a_paragraph_are_taken_for_a_formula(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$", "", cell.source, flags=re.DOTALL)
+            for part in re.split(r"\n\s*\n|\n[-|]", text):
+                assert part.count("$") < 2, f"{cell.id}: {part[:80]}"
+
+
 def test_no_output_shows_where_the_machine_that_wrote_it_keeps_its_files(notebook):
     for cell in code_cells(notebook):
         found = re.search(

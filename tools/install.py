@@ -65,7 +65,7 @@ def run_long(home: Path, *command) -> bool:
         except subprocess.TimeoutExpired:
             written = max(0, free - shutil.disk_usage(home).free) / 1e9
             minutes = (time.monotonic() - started) / 60
-            print(f"... {written:.1f} GB so far, {minutes:.1f} minutes", flush=True)
+            print(f"... {written:.1f} GB of disk filled so far, {minutes:.1f} minutes", flush=True)
 
 
 def installed(home: Path, name: str) -> list[Path]:
@@ -173,6 +173,14 @@ def settle_xla(python: Path, xla: Path, uninstall: list) -> None:
         )
 
 
+def quiet_lab(home: Path | str) -> None:
+    """Let an environment's JupyterLab not ask about news; settings that are there already stay."""
+    settings = Path(home, "share", "jupyter", "lab", "settings", "overrides.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    if not settings.exists():
+        settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+
+
 def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int:
     """Create or complete the environment and return the exit status."""
     if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
@@ -209,7 +217,11 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
             sys.exit(f"No package index answers, so nothing can be installed: {why}")
         print("Downloading PyTorch and the rest of the environment ...", flush=True)
         if wants_cpu_build() and (why := try_cpu_build("torch")):
-            print(f"... with CUDA, 4.5 GB: its CPU build could not be had ({why}).", flush=True)
+            print(
+                "... with CUDA, 4.5 GB to download and 9 GB on disk: its CPU build could not be "
+                f"had ({why}).",
+                flush=True,
+            )
     course = f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"
     if not run_long(home, *install, "-e", course):
         print("The environment is not complete. Try again: what is there already is kept.")
@@ -221,10 +233,7 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
         build_failed = not wants_cpu_build() or try_cpu_build(*networks)
         if build_failed and run(*install, *networks):
             return 1
-    settings = home / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
-    settings.parent.mkdir(parents=True, exist_ok=True)
-    if not settings.exists():
-        settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+    quiet_lab(home)
     (home / f"ready-{extra}").touch()
     print(f"Ready: {size_of(home)}.", flush=True)
     return 0

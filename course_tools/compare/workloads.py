@@ -71,12 +71,15 @@ def _check_signature(build: Callable, name: str, keywords: dict[str, Any]) -> No
         signature = inspect.signature(build)
     except (TypeError, ValueError):  # of a function that is not written in Python
         return
-    called = "build(device=..., size=..., precision=...)" if keywords else "work(size, device)"
+    called, example = "work(size, device)", EXAMPLE
+    if keywords:
+        called = "build(device=..., size=..., precision=...)"
+        example = EXAMPLE.replace("(size, device)", '(size, device, precision="fp32")')
     try:
         signature.bind(**keywords) if keywords else signature.bind(1, "cpu")
     except TypeError:
         raise TypeError(
-            f"{name!r} takes {signature}, but is called as {called}. Such as: {EXAMPLE}"
+            f"{name!r} takes {signature}, but is called as {called}. Such as: {example}"
         ) from None
     if not keywords and next(iter(signature.parameters)) == "device":
         raise TypeError(f"{name!r} takes {signature}: swap them, since it is called as {called}.")

@@ -30,7 +30,10 @@ The modules, each of which uses only those below it:
                   and puts them back
 """
 
-from course_tools.rehearsal.rehearse import Rehearsal, rehearse
-from course_tools.rehearsal.report import Occurrence, Report
+from course_utils.missing_packages import explain_missing_package
+
+with explain_missing_package():
+    from course_tools.rehearsal.rehearse import Rehearsal, rehearse
+    from course_tools.rehearsal.report import Occurrence, Report
 
 __all__ = ["Occurrence", "Rehearsal", "Report", "rehearse"]

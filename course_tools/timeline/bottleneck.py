@@ -198,8 +198,11 @@ def _doubt(
             f"PyTorch's profiler saw no work on {seen.device}, so the rest is not split; "
             "if that surprises you, check that the model is on that device."
         )
-    # what other programs took of the step is in these two
-    if first in ("launches", "own Python") and seen.lost_s > lead_s:
+    # what other programs took of the step is in these two: without it they still have to lead
+    leads = lead_s >= CLEAR * seen.step_s
+    own_lead_s, own_step_s = lead_s - seen.lost_s, seen.step_s - seen.lost_s
+    disturbed = own_lead_s < 0 or (leads and own_lead_s < CLEAR * own_step_s)
+    if first in ("launches", "own Python") and disturbed:
         return "Other programs had the core for a part of each step: ask again on a quiet machine."
     if first == "launches" and seen.queued_s > parts_s["launches"] / 2:
         return (
@@ -207,6 +210,6 @@ def _doubt(
             "the device did not begin it. It waited for another stream, another rank, or something "
             "that the trace does not show."
         )
-    if lead_s < CLEAR * seen.step_s:
+    if not leads:
         return f"The {first} and the {second} take about equally long."
     return ""

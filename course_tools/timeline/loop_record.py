@@ -202,7 +202,11 @@ def _read(
     calls = _outside((event for event in works.pop(None, []) if event["tid"] in own), fetches)
     on_device = [event for group in works.values() for event in group]
     pauses_s = _pauses_s(blocks, calls, on_device, fetched)
-    reads = outermost(_spans(call for call in calls if READ.match(call["name"])))
+    reading = [call for call in calls if READ.match(call["name"])]
+    if seen.kind == "cpu":  # where a fused optimizer reads its own counters of steps, and no result
+        optimizers = [event for event in events if event["name"].startswith("Optimizer.step#")]
+        reading = _outside(reading, optimizers)
+    reads = outermost(_spans(reading))
     reads = tuple(read for read in reads if read.end_s <= blocks[-1].end_s)
     seen = replace(seen, reads=len(reads) / len(steps), visible=bool(on_device))
     if seen.kind == "cpu":
@@ -399,15 +403,15 @@ def _own_seconds(events: Iterable[Event]) -> list[tuple[Span, float]]:
     return sorted(found, key=lambda item: item[0].start_s)
 
 
-def _outside(events: Iterable[Event], fetches: Iterable[Event]) -> list[Event]:
-    """Return the events that do not begin while the loop waits for a batch."""
-    waits = union(_spans(fetches))
+def _outside(events: Iterable[Event], others: Iterable[Event]) -> list[Event]:
+    """Return the events that do not begin inside one of the others."""
+    spans = union(_spans(others))
 
-    def in_a_wait(event: Event) -> bool:
-        before = bisect_right(waits, 1e-6 * event["ts"], key=lambda wait: wait.start_s)
-        return before > 0 and 1e-6 * event["ts"] < waits[before - 1].end_s
+    def begins_inside(event: Event) -> bool:
+        before = bisect_right(spans, 1e-6 * event["ts"], key=lambda span: span.start_s)
+        return before > 0 and 1e-6 * event["ts"] < spans[before - 1].end_s
 
-    return [event for event in events if not in_a_wait(event)]
+    return [event for event in events if not begins_inside(event)]
 
 
 def _begins_in(start: float, step: Event) -> bool:

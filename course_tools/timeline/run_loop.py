@@ -310,8 +310,10 @@ class _WorkerWatch:
 
     @property
     def wait(self) -> bool | None:
-        """Whether the workers sleep for most of the time; None if nothing was seen of them."""
-        if not self._alive_s:
+        """Whether the workers sleep for most of the time; None if nothing was seen of them, or if
+        other programs kept them from the cores for most of it: the kernel counts that late.
+        """
+        if self._queued_s >= 0.5 * self._alive_s:
             return None
         asleep_s = max(0.0, self._alive_s - self._on_core_s - self._queued_s)
         return _sleeps(asleep_s, self._on_core_s)

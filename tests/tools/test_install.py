@@ -168,7 +168,7 @@ def test_a_long_installation_says_now_and_then_what_it_has_written(
     assert 10 <= install.SIGN_OF_LIFE_S <= 60
     monkeypatch.setattr(install.subprocess, "Popen", Process)
     assert install.run_long(tmp_path, "pip", tmp_path)
-    assert capsys.readouterr().out == f"... {written} GB so far, 1.5 minutes\n"
+    assert capsys.readouterr().out == f"... {written} GB of disk filled so far, 1.5 minutes\n"
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", "pyvenv.cfg"])

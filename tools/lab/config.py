@@ -8,6 +8,7 @@ c = get_config()  # noqa: F821  jupyter_server defines it
 c.KernelManager.transport_encryption = "auto"  # else each kernel warns of eavesdropping
 c.LabApp.log_level = "WARN"  # it does not follow the server's
 c.LabApp.custom_css = True
+c.JupyterApp.answer_yes = True  # Ctrl+C stops it, without a question that expires after 5 s
 # Also in the address that is printed where there is no browser, as on a server or in a container.
 c.LabApp.default_url = "/lab/tree/00_start_here.ipynb"
 c.ServerApp.tornado_settings = {

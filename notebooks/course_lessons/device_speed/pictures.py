@@ -71,7 +71,7 @@ def draw_abba(drift: float = 0.06) -> Picture:
             took[name] += seconds
             now += seconds
         ratio = took["A"] / took["B"]  # the way round of time_together's ratio("a", "b")
-        axes.text(0, 0.4 - row, f"A / B = {ratio:.2f}", va="center")
+        axes.text(0.05, 0.4 - row, f"A / B = {ratio:.2f}", va="center")
         said.append(f"{ratio:.2f} in the order {' '.join(order)}")
     axes.set_yticks([0, -1], ["first all A,\nthen all B", "A B B A"])
     axes.set_ylim(-1.5, 0.7)

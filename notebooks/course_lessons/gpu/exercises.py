@@ -1,7 +1,9 @@
 """The exercises of lesson 2: a loop that keeps a GPU waiting, and a network that does not move."""
 
 import copy
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -187,14 +189,27 @@ def moves(answer: Any) -> Mistakes:
         if not _is_about_devices(error):
             raise
         yield from _left_behind(moved)
-        notes = " ".join(getattr(error, "__notes__", ()))
-        raise Wrong(f"A tensor is on the CPU: {quote(error)} {notes}".strip()) from None
+        raise Wrong(f"A tensor is on the CPU: {quote(error)} {_which_one(error)}".strip()) from None
     if is_mine and hasattr(network, "mean"):
         yield (
             isinstance(network.mean, nn.Parameter),
             "`mean` moves now, but an optimizer would train it: make it a buffer.",
         )
         yield repeated, "The noise has gone. Keep it, and make it where `hidden` is."
+
+
+def _which_one(error: Exception) -> str:
+    """Say which tensor stayed on the CPU and where it was made, as far as a rehearsal knows it."""
+    known = "\n".join(getattr(error, "__notes__", ()))
+    tensor = re.search(r"which one: (.+ on cpu), made (.+)", known)
+    if not tensor:
+        return ""
+    place = re.fullmatch(r"at (.+):(\d+): (.+)", tensor[2])
+    if not place:
+        return f"It is {tensor[1]}, made {tensor[2]}."
+    file, line, code = place.groups()
+    where = "your cell" if "ipykernel" in file or "<" in file else Path(file).name
+    return f"It is {tensor[1]}, made in line {line} of {where}: {code}"
 
 
 def _results_kept_in(network: nn.Module) -> dict[int, Tensor]:

@@ -141,4 +141,4 @@ def second_card(answer: Any) -> Mistakes:
         f"{estimate} But one card waits for launches most of the time: with a larger batch its "
         "step takes hardly longer, and that costs nothing.",
     )
-    return estimate
+    return f"{estimate} But not even one card is busy: launches limit it." if idle else estimate

@@ -123,14 +123,15 @@ def draw_times(
         text = _on_the_axis(time_s)
         if name in doubtful:
             bar.set(hatch="//", edgecolor="white")
-            text = "unreliable: run again"
+            text = "run again"
         texts.append(text)
     axes.bar_label(bars, texts, padding=10, fontsize=24)
     axes.invert_yaxis()
     axes.margins(x=0.35 if doubtful else 0.25)
     parts = []
     for name, text in zip(seconds, texts, strict=True):
-        parts.append(f"{' '.join(name.split())} {' '.join(text.split())}")
+        doubt = "unreliable: " if name in doubtful else ""
+        parts.append(f"{' '.join(name.split())} {doubt}{text}")
     return picture(axes, f"{title}: {', '.join(parts)}.", colors=16)
 
 

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from course_tools.estimate.words import number as digits_of
 from course_tools.figures import (
     LOOKS,
     MUTED,
@@ -119,8 +120,10 @@ def draw_crossover(
         low = [ratio / factors[1] for ratio in ratios.values()]
         high = [ratio * factors[0] for ratio in ratios.values()]
         axes.fill_between([*ratios], low, high, color=GPU, alpha=0.15, linewidth=0)
-        said.append(f"{name}: {ratios[min(ratios)]:.2g} to {ratios[max(ratios)]:.2g} times")
-    if perhaps:
+        said.append(
+            f"{name}: {digits_of(ratios[min(ratios)])} to {digits_of(ratios[max(ratios)])} times"
+        )
+    if perhaps and surely != min(gain):
         _mark_unsure(axes, first, (perhaps, surely or max(gain)), here_s)
     axes.set_xticks(list(here_s))
     _ticks(axes.xaxis, "{:,.0f}".format)

@@ -40,9 +40,9 @@ WRONG = [
     for k, (code, message) in enumerate(lessons.given(lesson, name, "wrong"), 1)
 ]
 RIGHT = [
-    pytest.param(lesson, name, code, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
+    pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
-    for k, (code, _) in enumerate(lessons.given(lesson, name, "right"), 1)
+    for k, (code, message) in enumerate(lessons.given(lesson, name, "right"), 1)
 ]
 
 
@@ -97,10 +97,11 @@ def test_the_solution_is_right_and_says_what_to_notice(fresh, forked_ranks, less
     assert len(verdict.message) > 30
 
 
-@pytest.mark.parametrize(("lesson", "name", "code"), RIGHT)
-def test_a_right_answer_in_another_style_is_right(fresh, forked_ranks, lesson, name, code):
+@pytest.mark.parametrize(("lesson", "name", "code", "message"), RIGHT)
+def test_a_right_answer_in_another_style_is_right(fresh, forked_ranks, lesson, name, code, message):
     verdict = fresh(lesson, name).check(lessons.answer_of(lesson, name, code))
     assert verdict.solved, verdict
+    assert message in verdict.message
 
 
 @pytest.mark.parametrize(("lesson", "name", "code", "message"), WRONG)

@@ -49,6 +49,13 @@ def test_dotted_lines_are_where_the_band_of_the_first_chip_holds_the_speed_of_th
     assert dotted == [20, 40]  # see the table above
 
 
+def test_a_chip_that_is_faster_at_every_batch_is_nowhere_too_close_to_call(drawn):
+    alt = draw_crossover(steps([1, 1, 1]), {"T4": steps([43, 90, 450])}, factors=(2, 2)).alt
+    assert not [line for line in drawn[0].lines if line.get_linestyle() == ":"]
+    assert "too close" not in "".join(text.get_text() for text in drawn[0].texts)
+    assert alt.endswith("T4: 43 to 450 times.")
+
+
 def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_worst_is(drawn):
     pairs = [(1.0, 1.1)] * 9 + [(2.0, 0.5)]  # nine are off by 1.1 and one by 4
     said = draw_held_out(pairs, "RTX 5090", uncounted=3).alt

@@ -114,6 +114,10 @@ def at_once(size, device):
         (lambda size: torch.ones, r"takes \(size\), but is called as work\(size, device\)"),
         (lambda device, size: torch.ones, r"takes \(device, size\): swap them"),
         (Workload("w", lambda size: torch.ones), r"is called as build\(device=\.\.\., size="),
+        (
+            Workload("w", lambda size, device: torch.ones),
+            r'def work\(size, device, precision="fp32"',
+        ),
         (3, "'int' is no workload: pass a function"),
         (Workload("w", lambda **asked: lambda: {1}), r"'w' answered with set\. Return a tensor"),
     ],

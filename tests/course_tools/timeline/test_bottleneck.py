@@ -354,6 +354,13 @@ def test_advice_to_start_workers_says_what_they_need_where_they_are_spawned(in_n
     assert words in kept.advice and "persistent_workers" not in kept.advice
 
 
+@pytest.mark.parametrize("lost_s", [0.0, 0.5e-3])
+def test_a_tie_is_no_fault_of_other_programs_that_took_less_than_the_lead(lost_s):
+    tie = replace(SEEN, kind="cpu", device="cpu", fetch_s=0.0, copies_s=0.0, arithmetic_s=4.6e-3)
+    found = judge(replace(tie, lost_s=lost_s))
+    assert found.doubt == "The launches and the arithmetic take about equally long."
+
+
 @pytest.mark.parametrize(
     ("changes", "limit"),
     [
@@ -364,6 +371,8 @@ def test_advice_to_start_workers_says_what_they_need_where_they_are_spawned(in_n
         # what others took is no arithmetic, and no loader
         ({"lost_s": 7e-3, "arithmetic_s": 7e-3}, "arithmetic"),
         ({"lost_s": 7e-3, "fetch_s": 9e-3}, "loader"),
+        # met on a busy machine: what others took is 2 ms short of the lead of 243.5 ms
+        ({"step_s": 0.326, "lost_s": 0.2413, "arithmetic_s": 0.0363, "copies_s": 0.0099}, None),
     ],
 )
 def test_what_other_programs_took_makes_the_verdict_doubtful_if_it_could_change_it(changes, limit):

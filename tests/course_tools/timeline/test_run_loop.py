@@ -37,6 +37,25 @@ class BusyImages(SlowImages):
         return torch.ones(10)
 
 
+def test_what_a_fused_optimizer_reads_of_its_own_is_no_read_of_the_loop():
+    """On a CPU, `_fused_adam_` calls `aten::item` for the count of steps of each parameter."""
+    network = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+
+    def step(batch):
+        optimizer.zero_grad()
+        network(batch).sum().backward()
+        optimizer.step()
+
+    def step_that_reads(batch):
+        step(batch)
+        return float(batch.sum())
+
+    batches, settings = [torch.ones(4, 8)], {"steps": 20, "max_s": 5.0, "device": as_device("cpu")}
+    assert record_loop(step, batches, **settings).reads == 0
+    assert record_loop(step_that_reads, batches, **settings).reads == 1
+
+
 def test_a_loader_that_computes_is_said_to_need_cores():
     found = find_bottleneck(lambda batch: batch + 1, DataLoader(BusyImages(), 4), device="cpu")
     assert found.limit == "loader" and "loading waits" not in found.advice
@@ -178,6 +197,19 @@ def test_a_program_without_a_file_is_a_notebook(monkeypatch):
         monkeypatch.setitem(sys.modules, "__main__", program)
         assert run_loop.facts_of([0]).in_notebook == in_notebook
     assert facts_of(DataLoader([0])).is_dataloader and not facts_of([0]).is_dataloader
+
+
+@pytest.mark.parametrize(
+    ("on_core_s", "queued_s", "waits"),
+    [(0.5, 5.1, None), (0.5, 2.8, True), (4.0, 1.5, False), (0.0, 0.0, True)],
+)
+def test_of_workers_that_others_keep_from_the_cores_it_is_not_known_whether_they_wait(
+    on_core_s, queued_s, waits
+):
+    watch = run_loop._WorkerWatch()
+    assert watch.wait is None  # it has seen none
+    watch._alive_s, watch._on_core_s, watch._queued_s = 5.8, on_core_s, queued_s
+    assert watch.wait is waits
 
 
 def test_a_loader_waits_if_it_sleeps_for_more_than_half_of_its_time():
