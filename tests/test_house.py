@@ -212,7 +212,7 @@ AMOUNTS = {
     **{"estimate_finetuning.trained_bytes": 4, "estimate_finetuning.chunks": 1},
     **{"estimate_serving.requests": 1000, "estimate_serving.bits": 16, "estimate_serving.batch": 1},
     **{"estimate_serving.prompt": 512, "estimate_serving.generated": 256},
-    **{"estimate_memory.shards": 1, "CountedMemory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
+    **{"estimate_memory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
     **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
     **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
     **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},
