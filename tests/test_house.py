@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import re
 from pathlib import Path
 
@@ -145,6 +146,26 @@ def test_no_text_names_a_higher_floor_or_the_number_of_a_lesson():
             if re.search(NUMBERED, path.read_text("utf-8")):
                 talkative.add(path.relative_to(ROOT).as_posix())
     assert not talkative
+
+
+def test_a_file_that_the_guide_for_contributors_names_is_there():
+    named = set(re.findall(r"`([a-z_./]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8")))
+    folders = [ROOT / each for each in ("course_utils", "course_tools", "notebooks", "tools")]
+    folders += [ROOT / "benchmarks", TESTS]
+    there = [f"/{file.as_posix()}" for folder in folders for file in folder.rglob("*.py")]
+    assert len(named) > 9
+    assert not [name for name in named if not any(each.endswith(f"/{name}") for each in there)]
+
+
+@pytest.mark.parametrize("package", [name for name, text in KNOWN.items() if "_HOMES = {" in text])
+def test_an_editor_sees_each_public_name_that_is_imported_later(package):
+    seen = {}
+    for node in ast.parse(KNOWN[package]).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for each in node.body:
+                seen |= {alias.name: each.module for alias in each.names}
+    homes = importlib.import_module(package)._HOMES
+    assert seen == {name: f"{package}.{home}" for name, home in homes.items()}
 
 
 def test_nothing_imports_tests_or_tools():
