@@ -162,6 +162,26 @@ def test_no_text_names_a_higher_floor_or_the_number_of_a_lesson():
     assert not talkative
 
 
+def test_a_file_that_the_guide_for_contributors_names_is_there():
+    named = set(re.findall(r"`([a-z_./]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8")))
+    folders = [ROOT / each for each in ("course_utils", "course_tools", "notebooks", "tools")]
+    folders += [ROOT / "benchmarks", TESTS]
+    there = [f"/{file.as_posix()}" for folder in folders for file in folder.rglob("*.py")]
+    assert len(named) > 9
+    assert not [name for name in named if not any(each.endswith(f"/{name}") for each in there)]
+
+
+@pytest.mark.parametrize("package", [name for name, text in KNOWN.items() if "_HOMES = {" in text])
+def test_an_editor_sees_each_public_name_that_is_imported_later(package):
+    seen = {}
+    for node in ast.parse(KNOWN[package]).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for each in node.body:
+                seen |= {alias.name: each.module for alias in each.names}
+    homes = importlib.import_module(package)._HOMES
+    assert seen == {name: f"{package}.{home}" for name, home in homes.items()}
+
+
 def test_nothing_imports_tests_or_tools():
     for name, text in KNOWN.items():
         assert not re.search(r"^\s*(from|import) (tests?|tools)\b", text, re.MULTILINE), name
@@ -227,7 +247,7 @@ AMOUNTS = {
     **{"estimate_finetuning.trained_bytes": 4, "estimate_finetuning.chunks": 1},
     **{"estimate_serving.requests": 1000, "estimate_serving.bits": 16, "estimate_serving.batch": 1},
     **{"estimate_serving.prompt": 512, "estimate_serving.generated": 256},
-    **{"estimate_memory.shards": 1, "CountedMemory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
+    **{"estimate_memory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
     **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
     **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
     **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},

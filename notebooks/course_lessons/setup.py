@@ -185,6 +185,7 @@ def can_be_pinned(number: str) -> bool:
 def name_added(added: dict[str, str], asked: list[Requirement]) -> str:
     """Return the packages that were asked for with their versions, and how many came with them."""
     names = [each.name for each in asked if each.name in added]
+    names += [name for name in ("pip",) if name in added]  # from Python itself: nothing needs it
     text = ", ".join(f"{name} {added[name]}" for name in names)
     others = len(added) - len(names)
     return f"{text} and {others} that they need" if others else text
@@ -225,6 +226,8 @@ def install_command() -> list[str]:
         return with_pip
     if uv := shutil.which("uv"):
         os.environ |= {"UV_HTTP_TIMEOUT": "8", "UV_HTTP_RETRIES": "1"}
+        # a company or a school may have a certificate that only the system knows
+        os.environ.setdefault("UV_SYSTEM_CERTS", "1")
         return [uv, "pip", "install", "--color=never", f"--python={sys.executable}"]
     if find_spec("ensurepip"):
         done = subprocess.run([sys.executable, "-m", "ensurepip"], capture_output=True)

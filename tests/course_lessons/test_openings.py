@@ -89,7 +89,11 @@ def test_a_kernel_gets_packages_by_its_pip_or_uv_or_the_pip_that_python_brings(
     monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: done)
     for variable in ("UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES"):
         monkeypatch.setenv(variable, "30")
+    monkeypatch.setenv("UV_SYSTEM_CERTS", "")  # so that it is as before afterwards
+    monkeypatch.delenv("UV_SYSTEM_CERTS")
     command = setup.install_command()
+    certificates = "1" if begins and begins != PIP else None
+    assert os.environ.get("UV_SYSTEM_CERTS") == certificates
     assert command[: len(begins)] == begins and bool(command) == bool(begins)
     tries, patience_s = os.environ["UV_HTTP_RETRIES"], os.environ["UV_HTTP_TIMEOUT"]
     if begins == PIP:

@@ -362,6 +362,18 @@ export function fit(row) {
 }
 
 /**
+ * Say what to know of the recommended device: that it was not compared, or is nearly too small.
+ * @param {Row} row
+ * @param {boolean} largest whether its memory was to be filled
+ */
+export function doubts(row, largest) {
+  const compared = `Unchecked on the ${row.device}: no published measurement of such work on it was compared.`;
+  const full = !largest && fit(row).startsWith("just");
+  const fits = fit(row).replace("just:", "It only just fits:");
+  return [row.checked ? "" : compared, full ? `${fits}.` : ""].filter(Boolean).join(" ");
+}
+
+/**
  * Say how many sessions or weeks a job takes on what is free, or nothing where one is enough.
  * @param {Row[]} free
  * @param {number | null} [deadlineHours]
@@ -503,7 +515,7 @@ export function otherKind(row) {
 /** What limits a step, or how fast answers are written. @param {Row} row */
 function lastCell(row) {
   if (row.own) return "measured by you";
-  const words = row.tokens ? row.tokens.map(digits).join(" to ") : row.limit;
+  const words = row.tokens ? row.tokens.map(digits).join(" to ") : row.limit.replace("memory", "bandwidth");
   return row.checked ? words : `${words}, unchecked`;
 }
 

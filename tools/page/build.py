@@ -47,10 +47,17 @@ def joined_modules() -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return a module without its comments, which stand on lines of their own, and indentation."""
+    """Return a module without comments, which stand on lines of their own, and indentation."""
     text = re.sub(r"^\s*/\*\*.*?\*/\n", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^\s*//.*\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"^ +", "", text, flags=re.MULTILINE)  # no text goes on in another line
+    return re.sub(r"^\s+", "", text, flags=re.MULTILINE)  # no text goes on in another line
+
+
+def style_sheet() -> str:
+    """Return the page's style without comments and the spaces that mean nothing."""
+    text = (HERE / "page.css").read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"^\s+|(?<=[:;,{}]) | (?=[{}])", "", text, flags=re.MULTILINE)
 
 
 def sha256(text: str) -> str:
@@ -60,7 +67,7 @@ def sha256(text: str) -> str:
 
 def page(lessons_address: str = "") -> str:
     """Return the page; with an address of the lessons, it links to what measured its error."""
-    script, style = joined_modules(), (HERE / "page.css").read_text(encoding="utf-8")
+    script, style = joined_modules(), style_sheet()
     data = json.dumps(page_data(), separators=(",", ":")).replace("<", "\\u003c")
     policy = (
         f"default-src 'none'; script-src {sha256(script)}; style-src {sha256(style)}; "

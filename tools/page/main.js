@@ -1,7 +1,7 @@
 // The page itself: from its fields to a question, from the question to an answer, at each change.
 
 import {
-  advise, header, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
+  advise, doubts, header, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
 } from "./answer.js";
 import {
   CHIPS, FREE, MODELS, PROVIDERS, RUNTIMES, evidence, leftOut, listPrice, offerOf, priceOf, problemOf,
@@ -50,7 +50,6 @@ const FIELDS = /** @type {const} */ ({
 });
 
 const CHOICES = /** @type {const} */ (["task", "precision", "tuning", "bits", "runtime"]);
-const UNCHECKED = "Unchecked: no published measurement of such work on that card was compared.";
 const WHOLE = "Each card holds the whole model here: one that is split over several cards is not estimated.";
 const NEAREST = "No model here is called that. The nearest here, or count your own below:";
 const NOT_LISTED = "No model here is called that, but you can count your own:";
@@ -447,7 +446,7 @@ function show(notes = []) {
   const aside = inLargerBatches(question, best);
   at("advice").textContent = advise(rows, question.deadline, free, aside);
   const split = jobKind(question) === "answers" && !all.some((row) => row.fits) ? WHOLE : "";
-  at("unchecked").textContent = best && !best.checked ? UNCHECKED : split;
+  at("unchecked").textContent = best ? doubts(best, question.batch === null) : split;
   const [largest] = [...rows].sort((one, two) => (two.capacity ?? 0) - (one.capacity ?? 0));
   showMemory(best ?? largest ?? null);
   draw(at("picture"), all, question.deadline, Math.max(320, at("picture").clientWidth));

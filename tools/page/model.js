@@ -285,7 +285,7 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
   }
   const [chipDown, chipUp] = [down, up].map((logs) => Math.exp(Math.hypot(...logs)));
   let [hostDown, hostUp] = [chipDown, chipUp]; // on a TPU all is one launch
-  if (chip.vendor !== "Google" && work.kernels) {
+  if (chip.vendor !== "Google") {
     const host = FACTORS[work.training ? "hosts training" : "hosts"];
     [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
     if (launch > 0.3 * total) used.push(host);

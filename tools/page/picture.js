@@ -44,6 +44,7 @@ export function draw(svg, rows, deadlineHours, width) {
   const y = scale(times, frame.bottom, frame.top);
   const x = scale(money.length ? money : [1, 10], frame.left + 8, frame.right - 60);
   drawAxes(svg, frame, x, y, times, money);
+  document.getElementById("strip-key")?.toggleAttribute("hidden", !free);
   if (free) drawStrip(svg, frame, rows);
   if (deadline !== null) drawDeadline(svg, frame, y(deadline), deadline);
   drawRows(svg, rows, x, y, deadlineHours);

@@ -14,6 +14,10 @@ from tools.setup_cell import read_address, without_links_to_files
 
 MOST_LINES = 26  # of code on a slide
 ENOUGH = 350  # letters of a text for a slide of its own
+# Below the table of an estimate: what was asked, and what else has to be known.
+SMALL_PRINT = re.compile(
+    r"(<p>The job: [^<]*</p>)(<p>[^<]*</p>)(<details><summary>[^<]*</summary>)"
+)
 # What gloo's ranks say on connecting, two at once and into each other's lines.
 GLOO = re.compile(r"(?m)^.*Expected number of connected peer ranks is.*\n?")
 
@@ -28,8 +32,9 @@ def with_the_opening_picture_alone(notebook, resources):
 
 
 def without_what_a_class_need_not_see(notebook, resources):
-    """Leave out progress, that a file was written, and the boxes of untried exercises, and open an
-    answer that has a slide of its own: the prediction and the output came before it.
+    """Leave out progress, that a file was written, and the boxes of untried exercises, and open
+    each answer, which no key of the keyboard does: the prediction and the output came before it.
+    The small print of an estimate, which nobody reads in a hall, goes into its details.
     """
     for cell in notebook.cells:
         if cell.source.strip().endswith("progress()"):
@@ -40,8 +45,10 @@ def without_what_a_class_need_not_see(notebook, resources):
         for output in cell.get("outputs", []):
             if "text" in output:
                 output.text = GLOO.sub("", output.text)
-        if cell.metadata.get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
-            cell.source = re.sub(r"\A<details>", "<details open>", cell.source)
+            if "text/html" in (data := output.get("data", {})):
+                data["text/html"] = SMALL_PRINT.sub(r"\1\3\2", data["text/html"])
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"(?m)^<details>", "<details open>", cell.source)
     return notebook, resources
 
 

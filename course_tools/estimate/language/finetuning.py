@@ -50,7 +50,7 @@ from course_tools.estimate.answers import Answers, answer_all
 from course_tools.estimate.checks import check_positive, spelled
 from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.counting.work import Sums, Work
-from course_tools.estimate.demand import StepOnMachine
+from course_tools.estimate.demand import AsAsked, StepOnMachine
 from course_tools.estimate.language.finetuning_step import finetuning_step
 from course_tools.estimate.language.language_model import (
     LanguageModel,
@@ -88,7 +88,7 @@ class TuningMemory(Held):
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(AsAsked):
     """What a step of fine-tuning asks of any machine.
 
     Attributes:
@@ -264,12 +264,6 @@ class Tuning:
         while one.length > SHORTEST:
             one = replace(one, length=max(SHORTEST, one.length // 2))
             yield f"4-bit weights, a batch of 1 and samples of {one.length:,} tokens", one
-
-    def larger(self, machine: Machine, samples: float) -> None:
-        """Return None: the batch is a part of the question."""
-
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> None:
-        """Return None: the usual answer is the right one."""
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""

@@ -206,7 +206,7 @@ class Serving:
             batch //= 2
         return None
 
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str | None:
+    def first_line(self, rows: Sequence[Answer]) -> str | None:
         """Return what to do where the model fits none of the devices, or None."""
         if any(row.fits for row in rows):
             return None

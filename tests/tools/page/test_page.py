@@ -630,7 +630,9 @@ def test_a_model_is_not_split_over_cards(page):
     assert re.fullmatch(largest, page.locator("#memory caption").text_content())
 
 
-@pytest.mark.parametrize(("devices", "words"), [("Apple M2", "Unchecked: "), ("T4", "")])
+@pytest.mark.parametrize(
+    ("devices", "words"), [("Apple M2", "Unchecked on the Apple M2: "), ("T4", "")]
+)
 def test_a_recommended_card_that_was_not_compared_is_said_to_be_unchecked(
     page, file, devices, words
 ):
@@ -641,6 +643,13 @@ def test_a_recommended_card_that_was_not_compared_is_said_to_be_unchecked(
     assert page.locator("#table tr.best td").last.text_content().endswith("unchecked") == bool(
         words
     )
+
+
+def test_the_dotted_line_is_explained_where_it_is_drawn(page, file):
+    assert page.locator("#picture .strip").count() and page.locator("#strip-key").is_visible()
+    page.locator("#free-too").uncheck()
+    assert not page.locator("#picture .strip").count()
+    assert not page.locator("#strip-key").is_visible()
 
 
 def test_a_training_run_saves_checkpoints_and_answers_do_not(page):
