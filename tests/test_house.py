@@ -250,6 +250,7 @@ AMOUNTS = {
     **{"estimate_memory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
     **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
     **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
+    "LanguageModel.published_bits": 16,
     **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},
     **{"copy_rate.max_s": 0.1, "Reading.cpu_share": 1.0},
     **{"find_bottleneck.steps": 20, "find_bottleneck.max_s": 30.0, "LoopRecord.exposed": 1.0},
