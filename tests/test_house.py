@@ -3,6 +3,8 @@
 import ast
 import functools
 import importlib
+import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -94,6 +96,18 @@ def arrows() -> dict[str, set[str]]:
 
 def test_imports_go_down_the_house():
     assert not upward(arrows())
+
+
+@pytest.mark.parametrize("package", [name for name in KNOWN if "__all__" in KNOWN[name]])
+def test_a_public_name_is_never_the_module_that_holds_it(package):
+    """`from package import name` binds a module of that name, if there is one, before it asks."""
+    for _ in range(2):  # the first access imports
+        here = importlib.import_module(package)
+        assert not [name for name in here.__all__ if inspect.ismodule(getattr(here, name))]
+    names = {*vars(here).get("_HOMES", ())}
+    assert not names & {
+        module.name for module in pkgutil.iter_modules(getattr(here, "__path__", []))
+    }
 
 
 def test_no_tool_imports_another():
@@ -233,9 +247,10 @@ AMOUNTS = {
     **{"estimate_finetuning.trained_bytes": 4, "estimate_finetuning.chunks": 1},
     **{"estimate_serving.requests": 1000, "estimate_serving.bits": 16, "estimate_serving.batch": 1},
     **{"estimate_serving.prompt": 512, "estimate_serving.generated": 256},
-    **{"estimate_memory.shards": 1, "CountedMemory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
+    **{"estimate_memory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
     **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
     **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
+    "LanguageModel.published_bits": 16,
     **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},
     "Reading.cpu_share": 1.0,
     **{"find_bottleneck.steps": 20, "find_bottleneck.max_s": 30.0, "LoopRecord.exposed": 1.0},
