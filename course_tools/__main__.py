@@ -8,7 +8,7 @@ python -m course_tools.rehearsal FILE    run a script on a GPU that is not there
 python -m course_utils.launch            train with Lightning in several processes
 
 Each explains itself with --help. Two more are functions, for your own code:
-course_tools.compare_devices and course_tools.timeline.bottleneck.find_bottleneck."""
+course_tools.compare.compare_devices and course_tools.timeline.find_bottleneck."""
 
 if __name__ == "__main__":
     print(COMMANDS)

@@ -6,6 +6,23 @@ nothing, and works where torch does not start.
 
 from course_utils.lazy_names import lazy_names
 
+TYPE_CHECKING = False  # in place of typing's, as in `lazy_names`
+if TYPE_CHECKING:
+    from course_utils.devices import Device as Device
+    from course_utils.devices import find_devices as find_devices
+    from course_utils.devices import pick_device as pick_device
+    from course_utils.devices import wait_for as wait_for
+    from course_utils.launch.parent import RunError as RunError
+    from course_utils.launch.parent import run_training as run_training
+    from course_utils.launch.request import LaunchError as LaunchError
+    from course_utils.lightning import trainer_kwargs as trainer_kwargs
+    from course_utils.timing import Timing as Timing
+    from course_utils.timing import time_call as time_call
+    from course_utils.transfers import to_device as to_device
+    from course_utils.xla import start_xla as start_xla
+    from course_utils.xla import xla_counters as xla_counters
+    from course_utils.xla import xla_problem as xla_problem
+
 _HOMES = {
     "Device": "devices",
     "find_devices": "devices",

@@ -32,7 +32,6 @@ class Kind:
     #: a copy to it may safely go on after the call that asked for it; from a GPU to the CPU it may
     #: not, because Python could read the CPU's tensor before its data have arrived
     queues_copies: bool = True
-    pins: bool = False  #: it fetches pinned memory of the host by itself
     #: seconds that one reading of the clock spans at least; see `timing.Stopwatch`
     block_s: float = QUEUED_BLOCK_S
     lightning: str = ""  #: its name for a Lightning Trainer, or "" if that has none
@@ -47,14 +46,13 @@ KINDS = {
         has_context=True,
         nvml=True,
         maker="AMD",
-        pins=True,
         lightning="cuda",
         ddp=True,
         activity="CUDA",
     ),
     # It may read the CPU's tensor after that was freed (pytorch/pytorch 189690): no queued copies.
     "mps": Kind(shares_memory=True, queues_copies=False, lightning="mps"),
-    "xpu": Kind(has_context=True, maker="Intel", pins=True, activity="XPU"),
+    "xpu": Kind(has_context=True, maker="Intel", activity="XPU"),
     # A TPU, or its rehearsal. It is waited for at every call, so one block need not last longer.
     "xla": Kind(lazy=True, block_s=BLOCK_S, lightning="tpu"),
 }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import html
+import itertools
+import shutil
 import textwrap
 from collections.abc import Sequence
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
 LINE = 90  # letters of a line in a terminal, and in JupyterLab beside its list of files
+NARROWEST = 8  # letters of a column that gives way to a narrow terminal
 CELL_STYLE = "padding:0.3em 0.6em;text-align:left"
 ROW_START = '<tr style="border-bottom:1px solid">'
 
@@ -20,12 +23,17 @@ def clean(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
+def terminal_width() -> int | None:
+    """Return the letters of a line of this terminal, or None where the output is no terminal."""
+    return shutil.get_terminal_size(fallback=(0, 0)).columns or None
+
+
 def wrapped(text: str, indent: int = 0) -> str:
     """Return text in lines that fit a terminal or an output, broken between words alone."""
     start = " " * indent
     return textwrap.fill(
         text,
-        LINE,
+        min(LINE, terminal_width() or LINE),
         initial_indent=start,
         subsequent_indent=f"{start}{start}",
         break_long_words=False,
@@ -34,9 +42,20 @@ def wrapped(text: str, indent: int = 0) -> str:
 
 
 def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return the rows as lines of text under their header, in columns of equal width."""
-    lines = [[clean(cell) for cell in line] for line in [header, *rows]]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    """Return the rows as lines of text under their header, in columns of equal width.
+
+    In a terminal that is too narrow for them, the widest columns are broken between words.
+    """
+    cells = [[clean(cell) for cell in line] for line in [header, *rows]]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    room = (terminal_width() or LONGEST * len(widths)) - 2 * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    lines = []
+    for line in cells:
+        pairs = zip(line, widths, strict=True)
+        broken = [textwrap.wrap(cell, size) if len(cell) > size else [cell] for cell, size in pairs]
+        lines += itertools.zip_longest(*broken, fillvalue="")
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 

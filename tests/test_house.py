@@ -2,6 +2,9 @@
 
 import ast
 import functools
+import importlib
+import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -95,6 +98,18 @@ def test_imports_go_down_the_house():
     assert not upward(arrows())
 
 
+@pytest.mark.parametrize("package", [name for name in KNOWN if "__all__" in KNOWN[name]])
+def test_a_public_name_is_never_the_module_that_holds_it(package):
+    """`from package import name` binds a module of that name, if there is one, before it asks."""
+    for _ in range(2):  # the first access imports
+        here = importlib.import_module(package)
+        assert not [name for name in here.__all__ if inspect.ismodule(getattr(here, name))]
+    names = {*vars(here).get("_HOMES", ())}
+    assert not names & {
+        module.name for module in pkgutil.iter_modules(getattr(here, "__path__", []))
+    }
+
+
 def test_no_tool_imports_another():
     pairs = [(tool_of(one), tool_of(other)) for one, others in arrows().items() for other in others]
     assert not [pair for pair in pairs if all(pair) and pair[0] != pair[1]]
@@ -145,6 +160,26 @@ def test_no_text_names_a_higher_floor_or_the_number_of_a_lesson():
             if re.search(NUMBERED, path.read_text("utf-8")):
                 talkative.add(path.relative_to(ROOT).as_posix())
     assert not talkative
+
+
+def test_a_file_that_the_guide_for_contributors_names_is_there():
+    named = set(re.findall(r"`([a-z_./]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8")))
+    folders = [ROOT / each for each in ("course_utils", "course_tools", "notebooks", "tools")]
+    folders += [ROOT / "benchmarks", TESTS]
+    there = [f"/{file.as_posix()}" for folder in folders for file in folder.rglob("*.py")]
+    assert len(named) > 9
+    assert not [name for name in named if not any(each.endswith(f"/{name}") for each in there)]
+
+
+@pytest.mark.parametrize("package", [name for name, text in KNOWN.items() if "_HOMES = {" in text])
+def test_an_editor_sees_each_public_name_that_is_imported_later(package):
+    seen = {}
+    for node in ast.parse(KNOWN[package]).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for each in node.body:
+                seen |= {alias.name: each.module for alias in each.names}
+    homes = importlib.import_module(package)._HOMES
+    assert seen == {name: f"{package}.{home}" for name, home in homes.items()}
 
 
 def test_nothing_imports_tests_or_tools():
@@ -212,11 +247,12 @@ AMOUNTS = {
     **{"estimate_finetuning.trained_bytes": 4, "estimate_finetuning.chunks": 1},
     **{"estimate_serving.requests": 1000, "estimate_serving.bits": 16, "estimate_serving.batch": 1},
     **{"estimate_serving.prompt": 512, "estimate_serving.generated": 256},
-    **{"estimate_memory.shards": 1, "CountedMemory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
+    **{"estimate_memory.shards": 1, "Op.kernels": 1, "at.pixels": 1.0},
     **{"finetuning_step.trained_bytes": 4, "finetuning_step.state": 2},
     **{"LanguageModel.experts": 1, "LanguageModel.experts_used": 1, "read_text.limit": 2**16},
+    "LanguageModel.published_bits": 16,
     **{"time_call.max_s": 2.0, "compare_devices.max_s": 2.0, "time_together.max_s": 4.0},
-    **{"copy_rate.max_s": 0.1, "Reading.cpu_share": 1.0},
+    "Reading.cpu_share": 1.0,
     **{"find_bottleneck.steps": 20, "find_bottleneck.max_s": 30.0, "LoopRecord.exposed": 1.0},
     "LoopRecord.fetches": 1.0,
     **{"_dropout.p": 0.5, "_embedding.norm_type": 2.0},  # as PyTorch has them

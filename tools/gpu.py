@@ -24,6 +24,7 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,7 +98,6 @@ def measure(out: Path, dry: bool) -> None:
     from course_lessons.device_speed.image_step import CNN_STEP
 
     from course_tools.compare.comparison import measure as measure_one
-    from course_tools.compare.copy_speed import copy_rate
     from course_tools.compare.results import Result, describe_machine
     from course_tools.compare.workloads import PRODUCT
     from course_utils.devices import as_device
@@ -120,8 +120,21 @@ def measure(out: Path, dry: bool) -> None:
         result = replace(result, command="python tools/gpu.py", detail=device.detail)
         if not dry:
             result.save(out / "recording.json")  # each time, so that nothing is lost
-    print(copy_rate(device, sizes_bytes=(4096, 65_536) if dry else (4096, 2**20, 2**26)))
+    time_copies(device, dry)
     compare_estimates(device, dry)
+
+
+def time_copies(device, dry: bool) -> None:
+    """Print how fast copies from the host's memory arrive, small ones and large ones."""
+    import torch
+
+    from course_utils.timing import time_call
+
+    for size in (4096, 65_536) if dry else (4096, 2**20, 2**26):
+        host = torch.randint(256, (size,), dtype=torch.uint8)  # never written, it costs nothing
+        copy = partial(host.to, device.torch_device, copy=True)
+        took_s = time_call(copy, device=device, max_s=0.02 if dry else 0.1).median_s
+        print(f"copy of {size:,} bytes: {took_s:.3g} s, {size / took_s / 1e9:.3g} GB/s", flush=True)
 
 
 def compare_estimates(device, dry: bool) -> None:

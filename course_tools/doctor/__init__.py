@@ -7,6 +7,10 @@ may be what is broken, and beside files that break other programs: see `shadows`
 
 from course_utils.lazy_names import lazy_names
 
+TYPE_CHECKING = False  # in place of typing's, as in `lazy_names`
+if TYPE_CHECKING:
+    from course_tools.doctor.examine import diagnose as diagnose
+
 _HOMES = {
     "diagnose": "examine",
 }

@@ -34,16 +34,20 @@ SHOWN = (
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
-def diagnose(kinds: tuple[str, ...] = tuple(KINDS), *, limit_s: float = LIMIT_S) -> Diagnosis:
+def diagnose(kinds: str | tuple[str, ...] = tuple(KINDS), *, limit_s: float = LIMIT_S) -> Diagnosis:
     """Say for each kind of device whether it works here, why not, and what to do.
 
     Args:
-        kinds: the kinds to examine, of `KINDS`.
+        kinds: the kinds to examine, of `KINDS`, or one of them.
         limit_s: seconds that one child process may take.
 
     Raises:
-        ValueError: a kind is not one of `KINDS`.
+        ValueError: a kind is not one of `KINDS`, or none was named.
     """
+    if isinstance(kinds, str):
+        kinds = (kinds,)
+    if not kinds:
+        raise ValueError(f"no kind was requested; the kinds of device are {', '.join(KINDS)}.")
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ValueError(

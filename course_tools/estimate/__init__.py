@@ -22,12 +22,12 @@ from course_tools.estimate.time.step_time import step_time
 from course_utils.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from course_tools.estimate.buy_or_rent import buy_or_rent
     from course_tools.estimate.counting.count_work import count_work
     from course_tools.estimate.language.finetuning import estimate_finetuning
     from course_tools.estimate.language.serving import estimate_serving
     from course_tools.estimate.memory.estimate_memory import estimate_memory
     from course_tools.estimate.network import estimate
+    from course_tools.estimate.own_card import buy_or_rent
 
 __all__ = [
     "Chip",
@@ -44,7 +44,7 @@ __all__ = [
 ]
 # These are imported when they are first asked for: three of them need torch.
 _HOMES = {
-    "buy_or_rent": "buy_or_rent",
+    "buy_or_rent": "own_card",
     "count_work": "counting.count_work",
     "estimate": "network",
     "estimate_finetuning": "language.finetuning",

@@ -3,12 +3,13 @@
 import argparse
 import inspect
 import itertools
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.checks import nearest
@@ -20,7 +21,7 @@ from course_tools.estimate.language.serving import estimate_serving
 from course_tools.estimate.prices import read_prices
 from course_utils.load_function import load_function
 from course_utils.show_result import show_result
-from course_utils.tables import wrapped
+from course_utils.tables import LINE, terminal_width, wrapped
 
 ABOUT = "Estimate the hours and money that a job takes on devices that you do not have."
 MODULE = "python -m course_tools.estimate"
@@ -30,7 +31,12 @@ EXAMPLES = {
     "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
     "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
 }
-OWN_IN_SHELL = "--chip NAME TFLOP/s GB/s GB (the peak in 16 bits, and its memory)"
+IN_SHELL = {  # what an error of Python's functions advises, as words of a command
+    OWN_CHIP: "--chip NAME TFLOP/s GB/s GB (the peak in 16 bits, and its memory)",
+    "a name of `language_models()`": f"a name that `{MODULE} finetune --help` lists",
+    "`chips.all_links()` lists all": f"`{MODULE} --help` lists all",
+    "pass a model to `estimate` with": "ask `network` for a model of your own with",
+}
 ALSO = {  # what people type for a command
     "train": ["network"],
     "training": ["network"],
@@ -68,13 +74,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(wrapped(f"estimate: {_in_shell(str(error), commands.values())}"), file=sys.stderr)
         return 2
     text = f"{found!r}\n\n{found.details() if details else MORE}"
-    show_result(found.to_json() if as_json else _in_shell(text, commands.values()))
+    show_result(found.to_json() if as_json else filled(_in_shell(text, commands.values())))
     return 0
+
+
+def filled(text: str) -> str:
+    """Break paragraphs anew in which a line has become too long; a table stays as it is."""
+    most = min(LINE, terminal_width() or LINE)
+    paragraphs = []
+    for block in re.split(r"(\n{2,}|\n(?=[A-Z]))", text):
+        too_long = any(len(line) > most for line in block.splitlines())
+        is_table = re.search(r"\S {2,}\S", block)
+        paragraphs.append(wrapped(block) if too_long and not is_table else block)
+    return "".join(paragraphs)
 
 
 def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
     """Write Python's `length=` as the `--length` of a command."""
-    text = text.replace(OWN_CHIP, OWN_IN_SHELL)
+    for python, shell in IN_SHELL.items():
+        text = text.replace(python, shell)
     for option in itertools.chain.from_iterable(command._actions for command in commands):
         if not option.option_strings:
             continue
@@ -179,12 +197,20 @@ def _language(
     return estimate(name, prices=prices or None, **asked)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses a question in one sentence, without the list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong and exit with status 2."""
+        self.exit(2, f"{wrapped(f'estimate: {message}. {self.prog} --help lists the options.')}\n")
+
+
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return what reads the command line, and the parser of each command by its name."""
     links = f"Links: {', '.join(link.name for link in all_links())}."
     known = "\n".join(map(wrapped, (*_chips_by_maker(), links)))
-    examples = "\n  ".join(["Examples:", *EXAMPLES.values()])
-    parser = argparse.ArgumentParser(
+    examples = "\n  ".join(["Examples:", *map(_in_lines, EXAMPLES.values())])
+    parser = Parser(
         MODULE,
         description=f"{ABOUT} A model without a command is a network.",
         epilog=f"{examples}\n\n{known}",
@@ -192,18 +218,31 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     )
     commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
     made = {}
+    models = wrapped(f"Models: {', '.join(language_models())}.")
     for name, (about, add_own) in COMMANDS.items():
+        example = f"Example:\n  {_in_lines(EXAMPLES[name])}"
         command = commands.add_parser(
             name,
             help=about,
             description=about,
-            epilog=f"Example:\n  {EXAMPLES[name]}",
+            epilog=example if name == "network" else f"{example}\n\n{models}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         add_own(command.add_argument)
         _add_common(command.add_argument)
         made[name] = command
     return parser, made
+
+
+def _in_lines(command: str) -> str:
+    """Break a command between its options, as a shell takes it."""
+    width = min(LINE, terminal_width() or LINE) - 4
+    lines = [""]
+    for part in re.split(r" (?=--)", command):
+        if len(f"{lines[-1]} {part}") > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {part}".strip()
+    return " \\\n    ".join(lines)
 
 
 def _chips_by_maker() -> list[str]:
@@ -225,6 +264,12 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive integer, such as 5000")
     return int(text)
+
+
+def _amount(text: str) -> float:
+    if not 0 < (number := _number(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number, such as 2.5")
+    return number
 
 
 def _number(text: str) -> float:
@@ -251,7 +296,7 @@ def _add_common(add: Callable[..., Any]) -> None:
     figures = ("NAME", "TFLOP/s", "GB/s", "GB")
     add("--chip", dest="chips", nargs=4, action="append", default=[], metavar=figures, help=own)
     deadline = "hours until it must be done"
-    add("--deadline", dest="deadline_hours", type=_number, metavar="H", help=deadline)
+    add("--deadline", dest="deadline_hours", type=_amount, metavar="H", help=deadline)
     price = "your price of an hour, such as T4=0.35"
     add("--price", dest="prices", nargs="+", default=[], type=_prices, metavar="CHIP=X", help=price)
     more = "also steps, memory, what was compared, and the sources of the prices"
@@ -283,7 +328,7 @@ def _add_network(add: Callable[..., Any]) -> None:
     shards = "devices that share the weights, as FSDP does (1)"
     add("--shards", type=_positive, default=1, metavar="N", help=shards)
     own = "seconds of one such step, measured on this machine"
-    add("--this-machine", type=_number, metavar="S", help=own)
+    add("--this-machine", type=_amount, metavar="S", help=own)
     add.__self__.set_defaults(answer=_network)  # type: ignore[attr-defined]
 
 
@@ -298,7 +343,7 @@ def _add_finetuning(add: Callable[..., Any]) -> None:
     length = "tokens of a sample (2048, at most the model's context)"
     add("--length", type=_positive, metavar="N", help=length)
     add("--batch", type=_positive, metavar="N", help="samples in a step (1)")
-    add("--rank", type=_positive, metavar="N", help="of LoRA's matrices (16)")
+    add("--rank", type=_positive, metavar="N", help="the rank of LoRA's matrices (16)")
     add("--optimizer", help="adam, adamw, fused, adam8bit, paged8bit or sgd (adam)")
     trained = "bytes of a trained weight: 4, or 2 for 16 bits (4)"
     add("--trained-bytes", type=int, choices=(2, 4), help=trained)

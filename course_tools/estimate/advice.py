@@ -219,7 +219,7 @@ def _dearest(row: Answer) -> float:
 def _take_what_is_free(row: Answer) -> str:
     cut = cut_into_sessions(row.hours_interval[1], 1, offer_of(row)["session_hours"])
     takes = f"a {row.name} takes" if row.count == 1 else f"{row.name} take"
-    return f"Free: {takes} {_span(row)}, in {sessions_text(cut)}."
+    return f"Free: {takes} {_span(row)}, in {sessions_text(cut)}{_doubt(row)}."
 
 
 def _faster(row: Answer, rows: Sequence[Answer]) -> list[str]:

@@ -112,7 +112,7 @@ class Answers:
     @property
     def answer(self) -> str:
         """The answer in a sentence or two."""
-        usual = self.demand.first_line(self.rows, self.deadline_hours)
+        usual = self.demand.first_line(self.rows)
         asked = self.rows, self.deadline_hours, self.free
         text = usual or advice(
             *asked, takes_own=self.demand.together, aside=self._in_larger_batches(*asked)

@@ -35,6 +35,16 @@ class StepOnMachine:
     tokens_per_s: tuple[float, float] | None = None
 
 
+class AsAsked:
+    """A demand whose batch is a part of the question, and whose answer is the usual one."""
+
+    def larger(self, machine: Machine, samples: float) -> None:
+        """See `Demand`."""
+
+    def first_line(self, rows: Sequence["Answer"]) -> None:
+        """See `Demand`."""
+
+
 class Demand(Protocol):
     """What a step asks of any machine; no chip is in it.
 
@@ -62,7 +72,7 @@ class Demand(Protocol):
     def larger(self, machine: Machine, samples: float) -> "Demand | None":
         """Return the same work in larger batches, where that is how people would do it."""
 
-    def first_line(self, rows: Sequence["Answer"], deadline: float | None) -> str | None:
+    def first_line(self, rows: Sequence["Answer"]) -> str | None:
         """Return the answer in words where it is not the usual one."""
 
     def notes(self, rows: Sequence["Answer"]) -> list[str]:

@@ -98,14 +98,12 @@ class CountedMemory:
         lines: bytes over the batch, of which the highest counts; empty where they were not counted.
         trained: numbers that the optimizer updates.
         optimizer: its name.
-        shards: devices that share the model.
     """
 
     batch: int
     lines: tuple[MemoryLine, ...]
     trained: float
     optimizer: str = "adam"
-    shards: int = 1
 
     @property
     def needed_bytes(self) -> float | None:

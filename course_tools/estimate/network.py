@@ -14,7 +14,7 @@ from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.counting.count_work import Counter
 from course_tools.estimate.counting.fake_step import FakeStep, tensors, unwrapped
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.demand import StepOnMachine
+from course_tools.estimate.demand import AsAsked, StepOnMachine
 from course_tools.estimate.job import Job, job_of
 from course_tools.estimate.known_networks import CountedMemory, counted_step
 from course_tools.estimate.machine import Machine, machines
@@ -158,7 +158,7 @@ def _counted_in(model: nn.Module, precision: str) -> str:
 
 
 @dataclass(frozen=True)
-class NetworkDemand:
+class NetworkDemand(AsAsked):
     """What a step of a network asks of any machine.
 
     Attributes:
@@ -226,12 +226,6 @@ class NetworkDemand:
             if batch < self.batch:
                 yield f"a batch of {batch:,}", replace(self, memory=self.memory.at(batch))
             batch //= 2
-
-    def larger(self, machine: Machine, samples: float) -> None:
-        """Return None: the batch is a part of the question."""
-
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> None:
-        """Return None: the usual answer is the right one."""
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""

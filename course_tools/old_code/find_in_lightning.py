@@ -55,22 +55,29 @@ def _may_be_called_by_lightning(function: Any, owner: Any, names: Names) -> bool
 
 def _hook_note(code: Code, node: Any, owner: Any, names: Names) -> Note | None:
     """Return a note on a method that Lightning calls with other arguments today, if it does."""
-    name, (first, *parameters) = node.name.value, node.get_params() or [None]
     bases = names.full_name(bases_of(owner)) if owner and owner.type == "classdef" else ""
-    is_foreign = bases not in names.defined and names.is_from_elsewhere(bases)
-    if first is None or is_foreign:
+    if bases not in names.defined and names.is_from_elsewhere(bases):
         return None
-    is_callback = bool(parameters) and parameters[0].name.value == "trainer"
-    kind = "Callback" if "Callback" in bases or is_callback else "LightningModule"
-    kind = "LightningDataModule" if "DataModule" in bases else kind
-    called = hook(kind, name)
+    parameters = node.get_params()
+    if not parameters:
+        return None
+    del parameters[0]  # self
+    called = hook(_owner_kind(bases, parameters), node.name.value)
     if called is None or any(each.star_count == 1 for each in parameters):
         return None
     plain = [each for each in parameters if not each.star_count]
     required = [each.name.value for each in plain if each.default is None]
     why = called.refuses(required, len(plain))
-    old = f"def {name}({', '.join(['self', *required])})"
+    old = f"def {node.name.value}({', '.join(['self', *required])})"
     return code.note(node.name, old, called.today, why) if why else None
+
+
+def _owner_kind(bases: str, parameters: list[Any]) -> str:
+    """Return the class of Lightning whose method this is, by its bases and what follows self."""
+    if "DataModule" in bases:
+        return "LightningDataModule"
+    is_given_trainer = bool(parameters) and parameters[0].name.value == "trainer"
+    return "Callback" if "Callback" in bases or is_given_trainer else "LightningModule"
 
 
 def find_results(code: Code, names: Names) -> Iterator[Note]:

@@ -40,11 +40,15 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--hide-real", action="store_true", help=real)
     details = "show copies, waits and memory also above an error, or a status other than 0"
     parser.add_argument("--details", action="store_true", help=details)
-    parser.add_argument("script", help="the script, or -m and a module")
+    module = "a module instead of a script, and what it is given"
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, default=[], help=module)
+    parser.add_argument("script", nargs="?", help="the script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
-    front, module, rest = split_module(arguments)
-    found = parser.parse_args([*front, *(["module"] if module else []), *rest])
-    found.module = module
+    found = parser.parse_args(arguments)
+    if found.module:
+        found.module, *found.arguments = found.module
+    elif not found.script:
+        parser.error("name the script that trains, or -m and a module")
     try:
         major, minor = found.capability.split(".")
         found.capability = int(major), int(minor)
@@ -52,21 +56,11 @@ def options(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--capability {found.capability}: two numbers with a point, 7.5 for a T4")
     if found.steps is not None and found.steps < 1:
         parser.error(f"--steps {found.steps}: at least 1")
-    if not module and not os.path.isfile(found.script):
+    if not found.module and not os.path.isfile(found.script):
         parser.error(f"there is no file {found.script}: name the script that trains")
-    if not module and not os.access(found.script, os.R_OK):
+    if not found.module and not os.access(found.script, os.R_OK):
         parser.error(f"{found.script} cannot be read: its owner has to allow that, or copy it")
     return found
-
-
-def split_module(arguments: list[str]) -> tuple[list[str], str, list[str]]:
-    """Return the options before -m, the module, and what it is given; no module: as it was."""
-    for index, each in enumerate(arguments):
-        if each == "-m" and index + 1 < len(arguments):
-            return arguments[:index], arguments[index + 1], arguments[index + 2 :]
-        if each.endswith(".py"):
-            break
-    return arguments, "", []
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """What torch says of its GPUs: torch.cuda, torch.mps, torch.xpu, torch.accelerator, as tables."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
+from course_tools.rehearsal.operations import TORCH
 from course_tools.rehearsal.placement import (
     State,
     World,
@@ -88,8 +90,9 @@ class Stream:
 class Event:
     """An event; the time between two is this CPU's, and nothing else."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.time_s = time.perf_counter()
+    def __init__(self, enable_timing: bool = False, *args: Any, **kwargs: Any) -> None:
+        self.enable_timing = enable_timing
+        self.time_s: float | None = None  # until it is recorded
 
     def record(self, stream: Any = None) -> None:
         """Note the time."""
@@ -97,6 +100,10 @@ class Event:
 
     def elapsed_time(self, end: "Event") -> float:
         """Return the milliseconds until another event, on this CPU."""
+        if not (self.enable_timing and end.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self.time_s is None or end.time_s is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
         return (end.time_s - self.time_s) * 1e3
 
     def query(self) -> bool:
@@ -107,7 +114,15 @@ class Event:
         """Wait for nothing."""
         count_wait("Event.synchronize")
 
-    wait = record
+    def wait(self, stream: Any = None) -> None:
+        """Wait for nothing: only a stream would."""
+
+
+class AnyEvent(Event):
+    """What stands for torch.Event, which is given a device first."""
+
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, **kwargs: Any) -> None:
+        super().__init__(enable_timing)
 
 
 def count_wait(name: str) -> None:
@@ -119,7 +134,8 @@ def count_wait(name: str) -> None:
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of the modules that speak of GPUs."""
     module = {"cuda": torch.cuda, "xpu": torch.xpu, "mps": torch.mps}[world.kind]
-    table = common_table(world) | memory_table(world) | random_table(world)
+    numbers = random_table(world)
+    table = common_table(world) | memory_table(world) | numbers
     if world.kind == "mps":
         yield Replacement(torch.backends.mps, "is_available", lambda: True)
         yield Replacement(torch.backends.mps, "is_built", lambda: True)
@@ -134,7 +150,7 @@ def replacements(world: World) -> Iterator[Replacement]:
     accelerator = accelerator_table(world) | memory_table(world)
     owners = [(module, table), (torch.accelerator, accelerator)]
     if hasattr(torch.accelerator, "random"):
-        owners.append((torch.accelerator.random, random_table(world)))
+        owners.append((torch.accelerator.random, numbers))
     for owner, values in owners:
         # torch.cuda.memory_stats, for one, is also torch.cuda.memory.memory_stats.
         there = {name: value for name, value in values.items() if hasattr(owner, name)}
@@ -145,7 +161,7 @@ def replacements(world: World) -> Iterator[Replacement]:
     for name in LEGACY:
         yield Replacement(torch, name, legacy_type(name, "cpu"))
     yield Replacement(torch, "Stream", Stream)
-    yield Replacement(torch, "Event", Event)
+    yield Replacement(torch, "Event", AnyEvent)
     yield Replacement(Tensor, "record_stream", lambda tensor, stream: None)
     yield Replacement(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     # A program may allow only kernels of attention that the CPU lacks.
@@ -231,12 +247,15 @@ def description_table(world: World) -> dict[str, Any]:
     """Return the functions that say which GPUs there are, what they can do, and if one was used."""
 
     def get_device_properties(device: Any = None) -> Any:
+        index = device if isinstance(device, int) else torch.device(device or world.kind).index
+        if world.kind == "cuda" and index is not None and not 0 <= index < len(world.cards):
+            raise AssertionError("Invalid device id")  # as PyTorch says it
         return properties(world, index_of(world, device))
 
     return {
         "is_available": lambda: True,
         "device_count": lambda: len(world.cards),
-        "get_device_name": lambda device=None: NAMES[world.kind],
+        "get_device_name": lambda device=None: get_device_properties(device).name,
         "get_device_properties": get_device_properties,
         "is_bf16_supported": lambda including_emulation=True: (
             including_emulation or world.capability >= (8, 0)
@@ -278,14 +297,23 @@ def properties(world: World, index: int) -> Any:
         is_multi_gpu_board=False,
         gcnArchName="",
         L2_cache_size=4 * 1024**2,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=64 * 1024,
+        shared_memory_per_multiprocessor=64 * 1024,
         uuid=f"rehearsed-{index}",
     )
 
 
 def cuda_table(world: World) -> dict[str, Any]:
     """Return what torch.cuda alone has."""
+
+    def get_device_capability(device: Any = None) -> tuple[int, int]:
+        card = torch.cuda.get_device_properties(device)
+        return card.major, card.minor
+
     table: dict[str, Any] = {
-        "get_device_capability": lambda device=None: world.capability,
+        "get_device_capability": get_device_capability,
         "get_arch_list": lambda: ["sm_{}{}".format(*world.capability)],
         "is_tf32_supported": lambda: world.capability >= (8, 0),
         "is_current_stream_capturing": lambda: False,
@@ -334,7 +362,8 @@ def legacy_type(name: str, kind: str) -> LegacyType:
 
 LEGACY: dict[str, Any] = {
     f"{name}Tensor": getattr(torch, f"{name}Tensor")
-    for name in ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool")
+    for name in TYPES.values()
+    if hasattr(torch, f"{name}Tensor")
 }
 
 
@@ -389,6 +418,28 @@ def memory_table(world: World) -> dict[str, Any]:
 
 def random_table(world: World) -> dict[str, Any]:
     """Return the functions of random numbers: those of the CPU, so that values are the CPU's."""
+    seeds: dict[int, int | None] = dict.fromkeys(range(len(world.cards)))  #: each card's, if set
+
+    def seeded_by(name: str, every_card: bool) -> Callable[[int], None]:
+        """Return a function that keeps a seed, and says so if the numbers are not that seed's."""
+
+        def manual_seed(seed: int) -> None:
+            start = torch._C.Generator().manual_seed(int(seed))
+            for index in seeds if every_card else [world.thread.current]:
+                seeds[index] = start.initial_seed()
+            # torch.manual_seed asks this too, and seeds the CPU next.
+            by_torch = sys._getframe(1).f_code.co_filename.startswith(TORCH)
+            if not by_torch and not torch.equal(start.get_state(), torch.get_rng_state()):
+                world.remark(
+                    f"torch.{world.kind}.{name} changed no numbers: a rehearsal draws those of a "
+                    "GPU from the CPU's generator. Call torch.manual_seed, which seeds both."
+                )
+
+        return manual_seed
+
+    def initial_seed() -> int:
+        seed = seeds[world.thread.current]
+        return torch.initial_seed() if seed is None else seed
 
     def get_rng_state(device: Any = None) -> Tensor:
         return torch.get_rng_state()
@@ -404,11 +455,11 @@ def random_table(world: World) -> dict[str, Any]:
             set_rng_state(state)
 
     return {
-        "manual_seed": lambda seed: None,
-        "manual_seed_all": lambda seed: None,
+        "manual_seed": seeded_by("manual_seed", every_card=False),
+        "manual_seed_all": seeded_by("manual_seed_all", every_card=True),
         "seed": lambda: None,
         "seed_all": lambda: None,
-        "initial_seed": torch.initial_seed,
+        "initial_seed": initial_seed,
         "get_rng_state": get_rng_state,
         "get_rng_state_all": lambda: [get_rng_state() for _ in world.cards],
         "set_rng_state": set_rng_state,

@@ -1,10 +1,16 @@
 """What host and device did, and when, and what holds a training loop back."""
 
+from typing import TYPE_CHECKING
+
 from course_utils.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from course_tools.timeline.bottleneck import bottleneck_of as bottleneck_of
+    from course_tools.timeline.bottleneck import find_bottleneck as find_bottleneck
+    from course_tools.timeline.timeline import Timeline as Timeline
 
 _HOMES = {
     "Timeline": "timeline",
-    "record_timeline": "timeline",
     "find_bottleneck": "bottleneck",
     "bottleneck_of": "bottleneck",
 }

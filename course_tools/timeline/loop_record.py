@@ -126,28 +126,9 @@ def record_of(trace: Trace) -> LoopRecord:
     """
     trace = open_trace(trace)
     events = complete_events(trace)
-    steps = steps_of(events)
-    if not steps:
-        raise ValueError(
-            "the trace has no steps. Call `profiler.step()` at the end of each, in a profile with "
-            "a schedule, such as profile(schedule=torch.profiler.schedule(wait=5, warmup=2, "
-            "active=10)), without which it marks none."
-        )
-    fetches = [one for one in blocks_of(events, LOADER) if one["tid"] == steps[0]["tid"]]
-    called = [event for event in events if event["cat"] in ("cpu_op", *DRIVER)]
-    begun = [call["ts"] for call in _outside(called, fetches)]
-    if len(steps) > 1 and not any(_begins_in(ts, steps[-1]) for ts in begun):
-        steps = steps[:-1]  # what lies between the last `profiler.step()` and `profiler.stop()`
+    steps, fetches = _whole_steps(events)
     start, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
-    inside = [event for event in events if event["ts"] < end and event["ts"] + event["dur"] > start]
-    worked = any(map(work_of, inside)) or any(_begins_in(ts, one) for ts in begun for one in steps)
-    if end <= start or not worked:
-        raise ValueError(
-            "nothing was called in the steps of the trace: record at least one whole step. A "
-            "schedule without repeat=1 begins again, and its last trace may hold only what came "
-            "after the last step."
-        )
-    fetches = [one for one in fetches if one["ts"] < end and one["ts"] + one["dur"] > start]
+    inside, fetches = _during(start, end, events), _during(start, end, fetches)
     on_cpu = not any(work_of(event) or event["cat"] in DRIVER for event in events)
     seen = LoopRecord(
         device="cpu" if on_cpu else _card_of(trace, inside),
@@ -161,6 +142,37 @@ def record_of(trace: Trace) -> LoopRecord:
         ),
     )
     return _read(seen, inside, fetches, steps, (start, end))
+
+
+def _whole_steps(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
+    """Return the marked steps in which something was called, and the fetches of their thread."""
+    steps = steps_of(events)
+    if not steps:
+        raise ValueError(
+            "the trace has no steps. Call `profiler.step()` at the end of each, in a profile with "
+            "a schedule, such as profile(schedule=torch.profiler.schedule(wait=5, warmup=2, "
+            "active=10)), without which it marks none."
+        )
+    fetches = [one for one in blocks_of(events, LOADER) if one["tid"] == steps[0]["tid"]]
+    called = [event for event in events if event["cat"] in ("cpu_op", *DRIVER)]
+    begun = [call["ts"] for call in _outside(called, fetches)]
+    if len(steps) > 1 and not any(_begins_in(ts, steps[-1]) for ts in begun):
+        steps = steps[:-1]  # what lies between the last `profiler.step()` and `profiler.stop()`
+    start, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
+    worked = any(map(work_of, _during(start, end, events)))
+    worked = worked or any(_begins_in(ts, one) for ts in begun for one in steps)
+    if end <= start or not worked:
+        raise ValueError(
+            "nothing was called in the steps of the trace: record at least one whole step. A "
+            "schedule without repeat=1 begins again, and its last trace may hold only what came "
+            "after the last step."
+        )
+    return steps, fetches
+
+
+def _during(start: float, end: float, events: Iterable[Event]) -> list[Event]:
+    """Return the events that share time with a span."""
+    return [event for event in events if event["ts"] < end and event["ts"] + event["dur"] > start]
 
 
 def _card_of(trace: Mapping[str, Any], events: Iterable[Event]) -> str:

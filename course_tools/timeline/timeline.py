@@ -1,6 +1,6 @@
 """A timeline: what host, device and copies did, and when, from a real trace of torch.profiler."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,10 @@ from course_tools.timeline.trace import (
     Event,
     Trace,
     complete_events,
-    run_profiled,
     steps_of,
     threads_of,
     work_of,
 )
-from course_utils.devices import Device, as_device, wait_for
-from course_utils.timing import check_ran
 
 # Of lanes, in the order of the picture.
 LANE_KINDS = ("host", "launches", "copies", "exchange", "device")
@@ -107,32 +104,6 @@ class Timeline:
         return self.plot()._repr_mimebundle_()
 
 
-def record_timeline(fn: Callable[[], object], *, device: Device | str | None = None) -> Timeline:
-    """Run `fn()` once unseen and once under torch.profiler; return what host and device did the
-    second time, and when.
-
-    Blocks that `fn` puts under `torch.profiler.record_function(name)` show their names; a name that
-    begins with "wait" shows as waiting. A Python thread whose name begins with "device" or "copies"
-    is drawn as such, if it has not ended before `fn` has. Streams of the device show on CUDA, ROCm
-    and XPU; of others the profiler knows the host alone.
-
-    >>> import torch
-    >>> found = record_timeline(lambda: torch.ones(3).sum(), device="cpu")
-    >>> [lane.name for lane in found.lanes]
-    ['host']
-
-    Args:
-        fn: the work, without arguments.
-        device: where `fn` works, and so what to wait for at its end; a `Device`, its name, or None
-            for the best one.
-    """
-    device = as_device(device)
-    check_ran(fn())
-    wait_for(device)
-    trace = run_profiled(fn, device)
-    return Timeline(lanes_of(complete_events(trace), trace["threads"]))
-
-
 def lanes_of(events: Iterable[Event], threads: Mapping[Any, str]) -> tuple[Lane, ...]:
     """Return the lanes of a trace: the host's threads and their launches, then copies, exchanges
     between GPUs, and streams of the device.
@@ -173,10 +144,7 @@ def _lane_key(event: Event, threads: Mapping[Any, str], several_gpus: bool) -> L
         return None
     if category in DRIVER and "Launch" in event["name"]:
         return "launches", "launches", None
-    thread = threads.get(tid, f"thread {tid}").removesuffix("_0")  # of a pool of one
-    for kind in ("device", "copies"):
-        if thread.startswith(kind):
-            return kind, thread, tid
+    thread = threads.get(tid, f"thread {tid}")
     return "host", "host" if thread == "MainThread" else thread, tid
 
 

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -71,9 +70,7 @@ def silence_profiler() -> None:
 
 
 def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
-    """Run `fn()` under torch.profiler, wait for the device, and return the Chrome trace, with the
-    names of Python's threads by their numbers as "threads".
-    """
+    """Run `fn()` under torch.profiler, wait for the device, and return the Chrome trace."""
     if device.kind == "cpu":
         silence_profiler()
     activities = [ProfilerActivity.CPU]
@@ -86,8 +83,7 @@ def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
         if device.kind != "cpu":
             with record_function("wait for the device"):
                 wait_for(device)
-        threads = {thread.native_id: thread.name for thread in threading.enumerate()}
-    return {**read_trace(profiler), "threads": threads}
+    return read_trace(profiler)
 
 
 def _all_threads() -> _ExperimentalConfig | None:

@@ -89,3 +89,20 @@ def test_a_line_of_a_terminal_has_up_to_90_letters():
     words = "nine " * 17 + "more to say"
     assert [len(line) for line in wrapped(words).splitlines()] == [89, 6]
     assert wrapped(words, 2).splitlines()[1].startswith("    ")
+
+
+def test_in_a_narrow_terminal_a_wide_column_is_broken_between_words_and_stays_a_column(monkeypatch):
+    rows = [("T4", "no: needs 18.3 GB, has 16.1 GB", ""), ("A100 80GB", "yes", "67 tokens/s")]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    wide = text_table(("device", "fits", "why"), rows).split("\n")
+    assert wide[1] == "T4         no: needs 18.3 GB, has 16.1 GB" and len(wide) == 3
+    monkeypatch.setenv("COLUMNS", "40")
+    assert text_table(("device", "fits", "why"), rows).split("\n") == [
+        "device     fits              why",
+        "T4         no: needs 18.3",
+        "           GB, has 16.1 GB",
+        "A100 80GB  yes               67 tokens/s",
+    ]
+    assert max(map(len, wrapped("nine " * 30).splitlines())) == 39
+    monkeypatch.setenv("COLUMNS", "8")  # narrower than any table can be
+    assert len(text_table(("device", "fits", "why"), rows).split("\n")) > 4

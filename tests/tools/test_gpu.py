@@ -1,6 +1,7 @@
 """`make gpu` on a CPU: every part ends, and the report has what it showed."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from start_python import python
 
-from course_tools.compare import Result, comparison, copy_speed
+from course_tools.compare import Result, comparison
 from course_tools.doctor.command import LIMIT_S
 from course_utils import devices, timing
 
@@ -171,7 +172,7 @@ def test_a_card_is_measured_in_what_it_has_and_each_figure_is_kept(
     monkeypatch.setattr(devices, "as_device", lambda name: card if name == "cuda" else cpu)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(comparison, "measure", measure)
-    monkeypatch.setattr(copy_speed, "copy_rate", lambda device, sizes_bytes: max(sizes_bytes))
+    monkeypatch.setattr(gpu, "time_copies", lambda device, dry: None)
     monkeypatch.setattr(gpu, "compare_estimates", lambda device, dry: None)
     gpu.measure(tmp_path, False)
     assert list(dict.fromkeys(precision for precision, _ in asked)) == precisions
@@ -179,6 +180,15 @@ def test_a_card_is_measured_in_what_it_has_and_each_figure_is_kept(
     assert len(kept) == len(asked) == 10 * len(precisions)
     found = Result.load(tmp_path / "recording.json")
     assert len(found.measurements) == len(asked) and found.detail == "its detail"
+
+
+def test_copies_are_timed_small_ones_and_large_ones(capsys):
+    gpu.time_copies(devices.pick_device("cpu"), dry=True)
+    found = re.findall(r"copy of ([\d,]+) bytes: (\S+) s, (\S+) GB/s", capsys.readouterr().out)
+    sizes = [int(size.replace(",", "")) for size, _, _ in found]
+    assert sizes == [4096, 65_536]
+    for size, (_, took_s, rate) in zip(sizes, found, strict=True):
+        assert float(rate) * float(took_s) * 1e9 == pytest.approx(size, rel=0.02)
 
 
 def test_the_estimate_is_held_against_what_is_measured(monkeypatch, capsys):

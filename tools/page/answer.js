@@ -230,7 +230,7 @@ function sayFree(row) {
   const sessions = Math.ceil(hours / /** @type {Offer} */ (row.offer).session_hours);
   const takes = row.count === 1 ? `a ${label(row)} takes` : `${label(row)} take`;
   const many = sessions === 1 ? "one session" : `about ${sessions.toLocaleString("en-US")} sessions`;
-  return `Free: ${takes} ${timesOf(row)}, in ${many}.`;
+  return `Free: ${takes} ${timesOf(row)}, in ${many}${doubt(row)}.`;
 }
 
 /**

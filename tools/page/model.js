@@ -285,7 +285,7 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
   }
   const [chipDown, chipUp] = [down, up].map((logs) => Math.exp(Math.hypot(...logs)));
   let [hostDown, hostUp] = [chipDown, chipUp]; // on a TPU all is one launch
-  if (chip.vendor !== "Google" && work.kernels) {
+  if (chip.vendor !== "Google") {
     const host = FACTORS[work.training ? "hosts training" : "hosts"];
     [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
     if (launch > 0.3 * total) used.push(host);
@@ -579,15 +579,16 @@ export function answerRows(question) {
 }
 
 /**
- * The same job on each free offer whose device has the precision: on each of them where one device
- * was asked about, and where several were, on one that gives as many.
+ * The same job on each free offer whose device has the precision: a network on all of its devices
+ * where one was asked about, a language model on one; where several were, on one that gives as many.
  * @param {Question} question
  * @returns {Row[]}
  */
 export function freeRows(question) {
   const offers = FREE.filter(({ count }) => question.count === 1 || count === question.count);
   return offers.flatMap((offer) => {
-    const asked = { ...question, devices: offer.devices, chip: null, count: offer.count, cpu: null };
+    const count = shapeOf(question) ? question.count : offer.count;
+    const asked = { ...question, devices: offer.devices, chip: null, count, cpu: null };
     return answerRows(asked).map((row) => ({ ...row, offer, cost: NOTHING }));
   });
 }

@@ -3,11 +3,10 @@
 Automatic mixed precision casts, attention is one kernel, and so is a recurrent layer.
 """
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -99,7 +98,8 @@ class GpuKernels(TorchFunctionMode):
         if name == "scaled_dot_product_attention":
             return attention(*args, **kwargs)
         if func is F.multi_head_attention_forward:
-            return self._attention_layer(args, kwargs)
+            with self:  # so that its steps are seen
+                return _open(func)(*args, **kwargs)
         if name in GATES:
             return self._recurrent(name, *args)
         if name in ("grouped_mm", "_grouped_mm") and args[1].dim() == 3:
@@ -137,16 +137,6 @@ class GpuKernels(TorchFunctionMode):
             return None
         given = [getattr(x, "dtype", None) for x in tree_leaves((args, kwargs))]
         return torch.float32 if torch.float32 in given else None
-
-    def _attention_layer(self, args: Any, kwargs: Any) -> tuple[Tensor, Tensor | None]:
-        whole = F.multi_head_attention_forward
-        call = inspect.signature(whole).bind(*args, **kwargs)
-        call.apply_defaults()
-        given = SimpleNamespace(**call.arguments)
-        if given.bias_k is not None or given.add_zero_attn or given.use_separate_proj_weight:
-            return whole(*args, **kwargs)
-        with self:  # so that its steps are seen
-            return _attention_layer(given)
 
     def _recurrent(self, name: str, x: Tensor, *given: Any) -> tuple[Tensor, ...]:
         """Return what torch.lstm, gru, rnn_tanh or rnn_relu would, counted as one call.
@@ -256,54 +246,10 @@ def attention(
     return kernel(query, key, value, attn_mask, learns, dropout_p, is_causal, scale=scale)[0]
 
 
-def _attention_layer(call: SimpleNamespace) -> tuple[Tensor, Tensor | None]:
-    """Return what `F.multi_head_attention_forward` would, in steps that `GpuKernels` sees.
-
-    Args:
-        call: its arguments by name. Query, key and value are (time, batch, features), or without
-            the batch.
-    """
-    swap = call.query.dim() == 3
-    same = call.query is call.key is call.value
-    given = [x.transpose(0, 1) if swap else x for x in (call.query, call.key, call.value)]
-    projected = _projected(call, given, same)
-    # (batch, heads, time, features of a head)
-    q, k, v = (x.unflatten(-1, (call.num_heads, -1)).transpose(-3, -2) for x in projected)
-    mask = _joined_mask(call, q)
-    dropout = call.dropout_p if call.training else 0.0
-    weights = None
-    if call.need_weights:
-        scores = torch.matmul(q * q.shape[-1] ** -0.5, k.transpose(-2, -1))
-        scores = scores if mask is None else scores + mask
-        weights = F.dropout(torch.softmax(scores, dim=-1), dropout, call.training)
-        mixed = torch.matmul(weights, v)
-        weights = weights.mean(dim=-3) if call.average_attn_weights else weights
-    else:
-        causal = call.is_causal and mask is None
-        mixed = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
-    joined = mixed.transpose(-3, -2).flatten(-2)
-    out = F.linear(joined, call.out_proj_weight, call.out_proj_bias)
-    return (out.transpose(0, 1) if swap else out), weights
-
-
-def _projected(call: SimpleNamespace, given: list[Tensor], same: bool) -> Sequence[Tensor]:
-    weight, bias = call.in_proj_weight, call.in_proj_bias
-    if same:
-        return F.linear(given[0], weight, bias).chunk(3, dim=-1)
-    biases = (None, None, None) if bias is None else bias.chunk(3)
-    return [F.linear(x, w, b) for x, w, b in zip(given, weight.chunk(3), biases, strict=True)]
-
-
-def _joined_mask(call: SimpleNamespace, q: Tensor) -> Tensor | None:
-    """Return one additive mask that fits (batch, heads, time, time), or None."""
-    mask, padding = call.attn_mask, call.key_padding_mask
-    if mask is not None:
-        mask = mask.to(q.dtype)
-        mask = mask.unflatten(0, (-1, call.num_heads)) if mask.dim() == 3 else mask
-    if padding is not None and q.dim() == 4:
-        padding = padding.to(q.dtype)[:, None, None, :]
-        mask = padding if mask is None else mask + padding
-    return mask
+def _open(function: Any) -> FunctionType:
+    """Return a copy of a function of PyTorch that runs its steps, and is handed to no mode."""
+    names = {**function.__globals__, "has_torch_function": lambda given: False}
+    return FunctionType(function.__code__, names, argdefs=function.__defaults__)
 
 
 def _on_this_device(

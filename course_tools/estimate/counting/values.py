@@ -7,7 +7,7 @@ from torch import Tensor
 
 BOXES = "where boxes that overlap are left out (NMS), all were kept"
 LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer was kept"
-MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
+MASKS = "where the model asks about a mask, it was taken to be causal if it asks that, or empty"
 CHOICES = "where the model chooses by a random number, the first choice was taken"
 CLASSES = "where the model looks for different values, such as classes, one was taken"
 EXPERTS = "of experts, each was given an even share of the tokens"

@@ -50,7 +50,7 @@ from course_tools.estimate.answers import Answers, answer_all
 from course_tools.estimate.checks import check_positive, spelled
 from course_tools.estimate.chips import DEVICES, Chip
 from course_tools.estimate.counting.work import Sums, Work
-from course_tools.estimate.demand import StepOnMachine
+from course_tools.estimate.demand import AsAsked, StepOnMachine
 from course_tools.estimate.language.finetuning_step import finetuning_step
 from course_tools.estimate.language.language_model import (
     LanguageModel,
@@ -88,7 +88,7 @@ class TuningMemory(Held):
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(AsAsked):
     """What a step of fine-tuning asks of any machine.
 
     Attributes:
@@ -253,8 +253,9 @@ class Tuning:
             yield "a batch of 1", one
         if self.method == "full":  # LoRA over 16 bits needs more than all weights in this way
             words = "16-bit weights, a paged 8-bit optimizer in the backward pass and a loss in 8"
+            asked = "trained_bytes=2, optimizer='paged8bit', in_backward=True, chunks=8"
             yield (
-                f"{words} chunks (as torchtune has them)",
+                f"{words} chunks ({asked}; torchtune has them)",
                 replace(one, trained_bytes=2, optimizer="paged8bit", in_backward=True, chunks=8),
             )
         if self.method != "4-bit":
@@ -263,12 +264,6 @@ class Tuning:
         while one.length > SHORTEST:
             one = replace(one, length=max(SHORTEST, one.length // 2))
             yield f"4-bit weights, a batch of 1 and samples of {one.length:,} tokens", one
-
-    def larger(self, machine: Machine, samples: float) -> None:
-        """Return None: the batch is a part of the question."""
-
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> None:
-        """Return None: the usual answer is the right one."""
 
     def notes(self, rows: Sequence[Answer]) -> list[str]:
         """Return what was taken for granted; see `demand.Demand`."""

@@ -72,6 +72,7 @@ class LanguageModel:
         experts_used: how many a token uses. An even share of the tokens for each is assumed.
         context: the most tokens that it was made for, or None where that is not known.
         encoder: whether it reads texts and writes none, as BERT does.
+        published_bits: of a weight in the files that its makers publish.
     """
 
     layers: int
@@ -87,6 +88,7 @@ class LanguageModel:
     experts_used: int = 1
     context: int | None = None
     encoder: bool = False
+    published_bits: int = 16
 
     @property
     def query(self) -> int:

@@ -206,7 +206,7 @@ class Serving:
             batch //= 2
         return None
 
-    def first_line(self, rows: Sequence[Answer], deadline: float | None) -> str | None:
+    def first_line(self, rows: Sequence[Answer]) -> str | None:
         """Return what to do where the model fits none of the devices, or None."""
         if any(row.fits for row in rows):
             return None
@@ -247,6 +247,9 @@ class Serving:
         ]
         if self.shape.context and self.prompt + self.generated > self.shape.context:
             lines.append(f"The model was made for at most {self.shape.context:,} tokens.")
+        if self.bits > self.shape.published_bits:
+            few = self.shape.published_bits
+            lines.append(f"Its makers publish it in {few} bits: bits={few} asks about that.")
         return lines
 
     def details(self, rows: Sequence[Answer]) -> list[str]:

@@ -52,16 +52,14 @@ def error_factor(work: Work, chip: Chip, time: StepTime, *, compiled: bool = Fal
     if work.training and not large:
         used.append(known["loops"])
         up = [*up, math.log(known["loops"]["factor"])]
-    # on a TPU all is one launch, as little known as the rest
-    host_down, host_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
-    if chip.vendor != "Google" and work.kernels:
+    chip_down, chip_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
+    host_down, host_up = chip_down, chip_up  # on a TPU all is one launch, known as little
+    if chip.vendor != "Google":
         host = known["hosts training" if work.training else "hosts"]
         host_down, host_up = host["factor"], host["slower"]
         if time.launch_s > SMALL * time.total_s:
             used.append(host)
-    if time.limit == "launches" and chip.vendor != "Google":
-        checked = False
-    chip_down, chip_up = math.exp(math.hypot(*down)), math.exp(math.hypot(*up))
+        checked = checked and time.limit != "launches"
     fast_s = math.hypot(time.launch_s / host_down, time.device_s / chip_down)
     slow_s = math.hypot(time.launch_s * host_up, time.device_s * chip_up)
     return ErrorFactor(

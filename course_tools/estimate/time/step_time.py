@@ -111,6 +111,9 @@ class StepTime:
         return f"estimated {total} per step ({parts}): limited by {self.limit}"
 
 
+HALVES = {"fp16", "bf16"}  # 16 bits, counted alike
+
+
 @cache
 def fitted() -> dict[str, Any]:
     """Return the fitted numbers, each with what it was fitted on, and the measured errors."""
@@ -143,7 +146,8 @@ def step_time(
     """Estimate the time of a counted step on a chip.
 
     Args:
-        work: the step, from `count_work`.
+        work: the step, from `count_work`. bf16 and fp16 are counted alike, so a chip that has only
+            one of them takes that.
         chip: from `find_chip`, or your own.
         host: what launches the kernels, or None for a typical host of a cloud.
         compiled: whether the model goes through torch.compile.
@@ -153,7 +157,10 @@ def step_time(
     """
     if chip.vendor != "NVIDIA":  # nothing is known of odd sizes there
         work = replace(work, unaligned=0.0)
-    products = convolutions = chip.at(work.precision)
+    precision = work.precision
+    if precision in HALVES - chip.peaks.keys() and HALVES & chip.peaks.keys():
+        precision = "amp"
+    products = convolutions = chip.at(precision)
     if products == "default":
         products, convolutions = "fp32", "tf32" if "tf32" in chip.peaks else "fp32"
     return seconds(
@@ -196,7 +203,7 @@ def seconds(
         one_launch: whether all kernels are launched as one program.
         compiled: whether torch.compile is used.
     """
-    half = work.precision in ("fp16", "bf16")
+    half = work.precision in HALVES
     per_flop = numbers["arithmetic"]
     products = work.matrix.flops + work.recurrent.flops + work.other.flops
     products += (numbers["attention"] if half else 1.0) * work.attention.flops
@@ -233,7 +240,7 @@ def _convolution_bytes(work: Work, numbers: Mapping[str, float]) -> float:
     """Return the bytes of convolutions, with the times that they are moved again."""
     again = 1.0
     if work.training:
-        half = work.precision in ("fp16", "bf16")
+        half = work.precision in HALVES
         again = numbers["convolution_training" if half else "convolution_training_32"]
     # in fp32, outside the tensor cores, cuDNN has no use for the channels last
     once = 1.0 if work.channels_last and work.precision != "fp32" else again

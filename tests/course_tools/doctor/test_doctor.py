@@ -228,7 +228,9 @@ def test_diagnose_in_python_shows_a_card_and_becomes_json():
     assert json.loads(json.dumps(asdict(report)))["findings"][0]["kind"] == "mps"
 
 
-@pytest.mark.process
-def test_an_unknown_kind_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="'gpu' was requested, but the kinds of device are cpu, "):
-        diagnose(("gpu",))
+def test_an_unknown_kind_or_none_is_refused_with_the_known_ones():
+    for asked in ("gpu", ("gpu",)):
+        with pytest.raises(ValueError, match="'gpu' was requested, but the kinds"):
+            diagnose(asked)
+    with pytest.raises(ValueError, match="no kind was requested; the kinds of device are cpu, "):
+        diagnose(())

@@ -10,9 +10,9 @@ from torch import nn
 
 from course_tools.estimate import estimate
 from course_tools.estimate.advice import advice, choose
-from course_tools.estimate.buy_or_rent import buy_or_rent
 from course_tools.estimate.chips import all_chips
 from course_tools.estimate.free import cut_into_sessions, free_sessions
+from course_tools.estimate.own_card import buy_or_rent
 from course_tools.estimate.prices import KINDS, list_prices, price_file
 from course_tools.estimate.time.step_time import StepTime
 

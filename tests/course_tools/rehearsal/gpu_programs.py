@@ -248,12 +248,41 @@ def fail_current_gpu_without_a_number(device):
     torch.cuda.set_device(torch.device(device))
 
 
+def fail_name_of_a_card_that_is_not_there(device):
+    torch.cuda.get_device_name(99)
+
+
+def fail_capability_of_a_card_that_is_not_there(device):
+    torch.cuda.get_device_capability(torch.device(device, 99))
+
+
+def fail_time_between_events_that_keep_none(device):
+    start, end = torch.cuda.Event(), torch.cuda.Event()
+    start.record()
+    end.record()
+    torch.cuda.synchronize()
+    start.elapsed_time(end)
+
+
+def fail_time_between_events_that_were_never_recorded(device):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(True)
+    end.wait()  # which records nothing
+    start.elapsed_time(end)
+
+
+def fail_time_between_events_of_any_device(device):
+    start, end = torch.Event(device), torch.Event(device, enable_timing=True)
+    start.elapsed_time(end)
+
+
 def fail_flex_attention(device):
     rows, table = torch.ones(1, 2, 16, 8, device=device), torch.ones(16)
     with torch.no_grad():
         flex_attention(rows, rows, rows, lambda score, *at: score + table * at[2])
 
 
+#: what PyTorch raises
+ERRORS = (AssertionError, RuntimeError, TypeError, ValueError)
 # The messages are PyTorch's, as people have posted them and as its sources write them.
 REFUSED = {
     fail_input: f"{LEFT}, but .*mat1",
@@ -309,6 +338,11 @@ REFUSED = {
     fail_scan: "two (different )?devices|captured completely",
     fail_flex_attention: "two (different )?devices",
     fail_current_gpu_without_a_number: "Expected a torch.device with a specified index or an int",
+    fail_name_of_a_card_that_is_not_there: "Invalid device id",
+    fail_capability_of_a_card_that_is_not_there: "Invalid device id",
+    fail_time_between_events_that_keep_none: "Both events must be created with argument 'enable_",
+    fail_time_between_events_that_were_never_recorded: "Both events must be recorded before calcul",
+    fail_time_between_events_of_any_device: "Both events must be created with argument 'enable_",
     fail_unsafe_loss: "binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast",
 }
 
@@ -391,6 +425,7 @@ def pass_legacy(device):
     assert not isinstance(torch.ones(2), torch.cuda.FloatTensor)
     assert not isinstance(made, (torch.cuda.HalfTensor, torch.FloatTensor))
     assert isinstance(made.cpu(), torch.FloatTensor) and isinstance(made.long(), torch.Tensor)
+    assert torch.cuda.CharTensor([1]).dtype == torch.int8
     return made + torch.ones(2).type(torch.cuda.FloatTensor)
 
 

@@ -1,5 +1,7 @@
 """What torch says of its GPUs."""
 
+import time
+
 import pytest
 import torch
 
@@ -23,8 +25,15 @@ def test_a_device_is_refused_or_ignored_as_pytorch_does():
 def test_the_time_between_two_events_is_in_milliseconds():
     with rehearse():
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.time_s, end.time_s = 2.0, 2.25
-        assert start.elapsed_time(end) == 250  # torch.cuda.Event: "time elapsed in milliseconds"
+        start.record()
+        time.sleep(0.02)
+        end.record()
+        between = start.elapsed_time(end)  # torch.cuda.Event: "time elapsed in milliseconds"
+        assert 20 <= between < 10_000
+        end.wait()  # only a stream would, and the event stays what it was
+        assert start.elapsed_time(end) == between
+        start.record()  # torch.cuda.Event.record: an event is of the last time it was recorded
+        assert start.elapsed_time(end) < 0
 
 
 def test_each_card_says_what_it_was_made_as():
@@ -39,6 +48,10 @@ def test_each_card_says_what_it_was_made_as():
         card = torch.cuda.get_device_properties(0)
         cores = card.multi_processor_count, card.max_threads_per_multi_processor, card.warp_size
         assert (*cores, card.L2_cache_size) == (40, 1024, 32, 4 * MIB)
+        # NVIDIA, Turing Tuning Guide: 64 thousand registers and 64 KiB a multiprocessor, all of it
+        # for one block that asks for it, and 48 KiB for one that does not
+        assert card.regs_per_multiprocessor == card.shared_memory_per_multiprocessor == 2**16
+        assert (card.shared_memory_per_block_optin, card.shared_memory_per_block) == (65536, 49152)
         card = torch.cuda.get_device_properties(1)
         assert (card.major, card.minor, card.total_memory) == (7, 5, 2 * 1024**3)
         assert card.name == torch.cuda.get_device_name() and "not there" in card.name
@@ -116,6 +129,27 @@ def test_random_numbers_are_the_cpus_and_their_state_can_be_kept():
         assert not any("it was ignored" in each for each in rehearsal.report.remarks)
         torch.cuda.set_rng_state(torch.zeros(16, dtype=torch.uint8))  # as large as a real GPU's
         assert any("it was ignored" in each for each in rehearsal.report.remarks)
+
+
+def test_a_seed_of_the_gpu_alone_is_kept_and_the_report_says_that_no_number_is_its():
+    def seeds():
+        return torch.cuda.initial_seed(), torch.initial_seed()
+
+    with rehearse(gpus=2) as rehearsal:
+        torch.manual_seed(7)
+        assert seeds() == (7, 7)
+        torch.cuda.manual_seed_all(7)  # as helpers for reproducible runs do, which changes nothing
+        assert rehearsal.report.remarks == ()
+        first = torch.rand(3, device="cuda").tolist()
+        torch.cuda.manual_seed(5)
+        assert seeds() == (5, 7)
+        torch.cuda.set_device(1)
+        assert seeds() == (7, 7)  # torch.cuda.manual_seed: "for the current GPU"
+        (remark,) = rehearsal.report.remarks
+        assert "torch.cuda.manual_seed changed no numbers" in remark
+        assert "torch.manual_seed, which seeds both" in remark
+        torch.manual_seed(7)
+        assert torch.rand(3, device="cuda").tolist() == first
 
 
 def test_only_memory_that_was_pinned_is_pinned():

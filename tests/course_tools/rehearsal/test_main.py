@@ -48,6 +48,21 @@ def test_a_module_that_starts_itself_again_is_rehearsed_there_too(tmp_path):
     assert done.stdout == f"{tmp_path / 'twice.py'} 2\n" * 2 and done.returncode == 0
 
 
+def test_a_module_is_named_before_a_script_and_what_follows_either_is_its_own(tmp_path, capsys):
+    script = tmp_path / "train"  # console scripts have no ending
+    script.touch()
+    asked = options(["--gpus", "2", str(script), "-m", "resnet18", "--gpus", "1"])
+    assert (asked.script, asked.gpus, asked.module) == (str(script), 2, [])
+    assert asked.arguments == ["-m", "resnet18", "--gpus", "1"]
+    asked = options(["--memory", "1GB", "-m", "pack.train", "-m", "resnet18", "data.py"])
+    assert (asked.module, asked.memory, asked.script) == ("pack.train", "1GB", None)
+    assert asked.arguments == ["-m", "resnet18", "data.py"]
+    for nothing in (["--gpus", "2"], ["-m"]):
+        with pytest.raises(SystemExit) as end:
+            options(nothing)
+        assert end.value.code == 2 and "name the script that trains" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("kind", "gpus", "memory", "capability"),
     [("cuda", 2, "500 MB", (7, 5)), ("cuda", 1, None, (9, 0)), ("mps", 1, "8GiB", (8, 0))],

@@ -1,38 +1,23 @@
 """Order, nesting and gaps of real traces. No test here depends on how long something takes."""
 
 import json
-import queue
-import threading
 
 import pytest
 import torch
 from torch.profiler import record_function
 
-from course_tools.timeline import timeline as module
 from course_tools.timeline.bottleneck import bottleneck_of
-from course_tools.timeline.timeline import Timeline, lanes_of, record_timeline
+from course_tools.timeline.timeline import Timeline, lanes_of
+from course_tools.timeline.trace import run_profiled
+from course_utils.devices import pick_device
+
+
+def recorded(fn):
+    return Timeline.of_trace(run_profiled(fn, pick_device("cpu")))
 
 
 def names(lane):
     return [span.name for span in lane.named]
-
-
-@pytest.fixture
-def worker():
-    """Return a function that hands work to a thread whose name says that it stands for a device."""
-    jobs = queue.Queue()
-
-    def work():
-        while (job := jobs.get()) is not None:
-            with record_function("product"):
-                job()
-            jobs.task_done()
-
-    thread = threading.Thread(target=work, name="device (test)", daemon=True)
-    thread.start()
-    yield jobs
-    jobs.put(None)
-    thread.join()
 
 
 def test_named_blocks_come_in_order_and_contain_their_operations():
@@ -42,7 +27,7 @@ def test_named_blocks_come_in_order_and_contain_their_operations():
         with record_function("second"):
             torch.ones(64).exp()
 
-    (host,) = record_timeline(fn).lanes
+    (host,) = recorded(fn).lanes
     assert names(host) == ["first", "second"]
     first, second = host.named
     inside = {
@@ -53,33 +38,6 @@ def test_named_blocks_come_in_order_and_contain_their_operations():
     assert "aten::matmul" in inside and "aten::exp" not in inside
     assert first.end_s <= second.start_s
     assert "aten::mm" not in {span.name for span in host.work}  # it lies in aten::matmul
-
-
-def test_a_second_thread_has_a_lane_and_the_host_waits_for_it(worker):
-    ready = threading.Event()
-
-    def fn():
-        ready.clear()
-        worker.put(lambda: (ready.wait(), torch.ones(64, 64) @ torch.ones(64, 64)))
-        with record_function("launched"):
-            torch.ones(1) + 1
-        ready.set()  # so the product cannot begin before the host has gone on
-        with record_function("wait"):
-            worker.join()
-
-    found = record_timeline(fn)
-    assert [lane.kind for lane in found.lanes] == ["host", "device"]
-    host, device = found.lanes
-    assert host.named[0].end_s <= device.work[0].start_s
-    assert names(device) == ["product"] and [span.name for span in host.waits] == ["wait"]
-    assert host.waits[0].end_s >= device.work[-1].end_s
-
-
-def test_the_work_runs_once_before_it_is_seen_and_has_ended_by_then(monkeypatch):
-    done = []
-    monkeypatch.setattr(module, "wait_for", lambda device: done.append("wait"))
-    found = record_timeline(lambda: done.append(torch.ones(3)), device="cpu")
-    assert done[1] == "wait" and len(done) == 3 and len(found.lanes[0].work) == 1
 
 
 def test_times_that_a_program_has_noted_itself_become_lanes():
@@ -103,7 +61,7 @@ def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
     from course_lessons.data.models import ImageCNN
 
     model, images = ImageCNN(), torch.zeros(8, 3, 32, 32)
-    data, _ = record_timeline(lambda: model(images).sum().backward())._repr_mimebundle_()
+    data, _ = recorded(lambda: model(images).sum().backward())._repr_mimebundle_()
     assert len(json.dumps(data)) < 200_000
 
 
@@ -138,17 +96,17 @@ def test_the_main_thread_stands_first_and_a_thread_that_only_names_its_work_has_
         event("aten::mm", 90, 10, tid=9),
         event("aten::mm", 100, 10),
         event("no wait", 110, 5),
-        event("on the device", 120, 5, tid=8, category="user_annotation"),
+        event("of a worker", 120, 5, tid=8, category="user_annotation"),
     ]
-    lanes = module.lanes_of(events, {7: "MainThread", 8: "device_0", 9: "backward"})
+    lanes = lanes_of(events, {7: "MainThread", 8: "worker", 9: "backward"})
     assert [(lane.name, lane.kind) for lane in lanes] == [
         ("host", "host"),
         ("backward", "host"),
-        ("device", "device"),
+        ("worker", "host"),
     ]
-    host, _, device = lanes
+    host, _, worker = lanes
     assert host.waits == () and len(host.work) == 2
-    assert shown(device.work) == [("on the device", 30, 35)] and device.named == ()
+    assert shown(worker.work) == [("of a worker", 30, 35)] == shown(worker.named)
 
 
 def test_only_the_marked_steps_of_a_trace_are_shown_from_the_first_on():
@@ -189,17 +147,6 @@ def test_lanes_of_a_second_gpu_say_whose_they_are():
     twins = [{**each, "pid": 1} for each in GPU if each["pid"] == 0]
     names = [lane.name for lane in lanes_of(GPU + twins, MAIN)]
     assert sorted(names[2:]) == ["GPU 0 copies", "GPU 0 stream 7", "GPU 1 copies", "GPU 1 stream 7"]
-
-
-def test_a_thread_is_drawn_as_what_its_name_says():
-    events = [
-        event("matmul", 0, 1, tid=8),
-        event("copy_", 0, 1, tid=9),
-        event("launch", 0, 1, tid=10),
-    ]
-    names = {8: "device (rehearsal)_0", 9: "copies (rehearsal)", 10: "MainThread"}
-    lanes = lanes_of(events, names)
-    assert [lane.name for lane in lanes] == ["host", "copies (rehearsal)", "device (rehearsal)"]
 
 
 def test_blocks_of_pytorch_have_short_names():

@@ -100,7 +100,6 @@ def test_a_loop_shows_beside_the_step_of_a_small_model(parameters, training, loo
     [
         (0.28, 1000, {}, set()),  # of hypot(0.28, 1): 27 %
         (0.33, 1000, {}, {"hosts training"}),
-        (0.33, 0, {}, set()),
         (1.1, 10, {}, {"hosts training"}),
         (1.1, 10, {"chip": "v5e"}, set()),
     ],

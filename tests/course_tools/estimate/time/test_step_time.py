@@ -84,6 +84,15 @@ def test_a_host_launches_kernels_and_prepares_a_step(kind, kernels, asked, expec
     assert found.launch_s == pytest.approx(expected_s) and found.limit == "launches"
 
 
+def test_a_chip_with_one_kind_of_16_bits_takes_that_for_the_other():
+    """As the T4, which has fp16 alone; a step in bf16 is what `count_work` counts by default."""
+    chip = Chip("mine", {"fp16": 1.0}, 100.0, 16.0)
+    half = Work(1, 1, False, "bf16", matrix=Sums(1e12))
+    assert step_time(half, chip) == step_time(replace(half, precision="fp16"), chip)
+    with pytest.raises(ValueError, match="'bf16' was asked of the mine"):
+        step_time(half, Chip("mine", {"fp32": 1.0}, 100.0, 16.0))
+
+
 def test_a_chip_of_round_figures_takes_round_seconds():
     """100 GB/s move 10^9 bytes in 0.01 s, and 1 TFLOP/s calculates 10^12 operations in 1 s."""
     chip = Chip("mine", 1.0, 100.0, 16.0)
