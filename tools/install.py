@@ -181,6 +181,46 @@ def quiet_lab(home: Path | str) -> None:
         settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
 
 
+def commands(python: Path, uv: list, *, newest: bool) -> tuple[list, list]:
+    """Return how to install a package in an environment, and how to take one out."""
+    install, uninstall = [python, *PIP, "--quiet"], [python, "-m", "pip", "uninstall", "--yes"]
+    if uv:
+        install = [*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
+        uninstall = [*uv, "pip", "uninstall", "--quiet", "--python", python]
+    return install + (NEWEST if newest else PINNED), uninstall
+
+
+def try_cpu_build(install: list, uv: list, *packages) -> str:
+    """Install packages with torch's build for the CPU; return why not, or nothing."""
+    if not uv:
+        return "uv could not be had"
+    return run(*install, "--torch-backend=cpu", *packages, quiet=True, **IMPATIENT)
+
+
+def begin_with_torch(install: list, uv: list) -> None:
+    """Ask whether packages can be had at all, and take torch's smaller build where that will do."""
+    # the smallest question that only an index can answer
+    if why := run(*install, "--dry-run", "--no-deps", "hatchling", quiet=True):
+        sys.exit(f"No package index answers, so nothing can be installed: {why}")
+    print("Downloading PyTorch and the rest of the environment ...", flush=True)
+    if wants_cpu_build() and (why := try_cpu_build(install, uv, "torch")):
+        print(
+            "... with CUDA, 4.5 GB to download and 9 GB on disk: its CPU build could not be "
+            f"had ({why}).",
+            flush=True,
+        )
+
+
+def add_networks(home: Path, install: list, uv: list) -> bool:
+    """Install what tests compare with, apart, because Lightning imports torchvision wherever it
+    finds it; say if that ended well.
+    """
+    networks = ["--no-deps", "--target", home / "networks", *NETWORKS]
+    if wants_cpu_build() and not try_cpu_build(install, uv, *networks):
+        return True
+    return not run(*install, *networks)
+
+
 def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int:
     """Create or complete the environment and return the exit status."""
     if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
@@ -194,45 +234,23 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     python, uv = python_in(home), find_uv(home)
     if run(python, "-m", "pip", "--version", quiet=True):
         make_environment(home, uv, this_python=this_python)
-    install, uninstall = [python, *PIP, "--quiet"], [python, "-m", "pip", "uninstall", "--yes"]
-    if uv:
-        install = [*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
-        uninstall = [*uv, "pip", "uninstall", "--quiet", "--python", python]
     if extra == "newest":
         if not uv:
             sys.exit(
                 "The newest releases need uv, which alone can replace a pin: install it first."
             )
         os.chdir(tempfile.gettempdir())  # where uv does not read the limits of pyproject.toml
-    install += NEWEST if extra == "newest" else PINNED
-
-    def try_cpu_build(*packages) -> str:
-        if not uv:
-            return "uv could not be had"
-        return run(*install, "--torch-backend=cpu", *packages, quiet=True, **IMPATIENT)
-
+    install, uninstall = commands(python, uv, newest=extra == "newest")
     if not installed(home, "torch"):
-        # the smallest question that only an index can answer
-        if why := run(*install, "--dry-run", "--no-deps", "hatchling", quiet=True):
-            sys.exit(f"No package index answers, so nothing can be installed: {why}")
-        print("Downloading PyTorch and the rest of the environment ...", flush=True)
-        if wants_cpu_build() and (why := try_cpu_build("torch")):
-            print(
-                "... with CUDA, 4.5 GB to download and 9 GB on disk: its CPU build could not be "
-                f"had ({why}).",
-                flush=True,
-            )
+        begin_with_torch(install, uv)
     course = f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"
     if not run_long(home, *install, "-e", course):
         print("The environment is not complete. Try again: what is there already is kept.")
         return 1
     for xla in installed(home, "torch_xla"):
         settle_xla(python, xla, uninstall)
-    if extra != "learn":  # apart, because Lightning imports torchvision wherever it finds it
-        networks = ["--no-deps", "--target", home / "networks", *NETWORKS]
-        build_failed = not wants_cpu_build() or try_cpu_build(*networks)
-        if build_failed and run(*install, *networks):
-            return 1
+    if extra != "learn" and not add_networks(home, install, uv):
+        return 1
     quiet_lab(home)
     (home / f"ready-{extra}").touch()
     print(f"Ready: {size_of(home)}.", flush=True)

@@ -11,7 +11,7 @@ from types import TracebackType
 from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
 from course_tools.rehearsal.processes import NOTES, note
-from course_tools.rehearsal.rehearse import LastStep, rehearse
+from course_tools.rehearsal.rehearse import SIMULATED, LastStep, rehearse
 from course_tools.rehearsal.report import Report
 
 #: the status of a script that ended well and never used the GPU: no check may pass by it
@@ -28,7 +28,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
         epilog="example: python -m course_tools.rehearsal --memory 16GB train.py --epochs 1",
     )
     kinds = "kind of device to simulate (default %(default)s)"
-    parser.add_argument("--device", choices=("cuda", "mps", "xpu"), default="cuda", help=kinds)
+    parser.add_argument("--device", choices=SIMULATED, default="cuda", help=kinds)
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     parser.add_argument("--gpus", type=int, default=ranks, help="how many (default %(default)s)")
     memory = "memory of each for tensors, such as 16GB: more ends in a GPU's error"

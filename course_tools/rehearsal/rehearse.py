@@ -32,7 +32,8 @@ REPLACED = (
     *(tensors, makers, gradients, storages, gpu_modules, data_parallel),
     *(processes, distributed, untraced, autocast),
 )
-KINDS = ("cuda", "mps", "xpu")
+#: the kinds of device that can be simulated
+SIMULATED = ("cuda", "mps", "xpu")
 USUAL_CAPABILITY = (8, 0)
 USUAL_BYTES = 16 * GIB  # what a card says of itself if nobody gave a size
 
@@ -168,8 +169,8 @@ def make_world(
     kind: str, gpus: int, memory: str | int | None, capability: tuple[int, int]
 ) -> World:
     """Return what there shall be, or refuse what cannot be."""
-    if kind not in KINDS:
-        raise ValueError(f"kind {kind!r} cannot be rehearsed: there are {', '.join(KINDS)}")
+    if kind not in SIMULATED:
+        raise ValueError(f"kind {kind!r} cannot be rehearsed: there are {', '.join(SIMULATED)}")
     most = 1 if kind == "mps" else 64
     if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= most:
         raise ValueError(f"gpus={gpus!r}: a rehearsal of {kind} has 1 to {most}")

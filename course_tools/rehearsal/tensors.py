@@ -30,7 +30,8 @@ TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
     "memory first."
 )
-KINDS = ("cpu", "cuda", "xpu", "mps")
+#: a tensor says of each whether it is there: is_cuda, and so on
+ASKED = ("cpu", "cuda", "xpu", "mps")
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -58,7 +59,7 @@ def _questions() -> Iterator[Replacement]:
         return property(lambda tensor: simulated_device(tensor).type == kind)
 
     yield Replacement(Tensor, "device", property(simulated_device))
-    for kind in KINDS:
+    for kind in ASKED:
         yield Replacement(Tensor, f"is_{kind}", kind_is(kind))
     yield Replacement(Tensor, "get_device", get_device)
     yield Replacement(torch, "get_device", get_device)

@@ -17,7 +17,7 @@ from torch._higher_order_ops.scan import scan
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rehearse import KINDS, LastStep, size_bytes
+from course_tools.rehearsal.rehearse import SIMULATED, LastStep, size_bytes
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
@@ -63,7 +63,7 @@ def parameters_of(function):
     return {name: each.default for name, each in found.items() if each.default is not each.empty}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SIMULATED)
 def test_what_is_left_out_in_a_call_is_what_pytorch_takes_for_it(kind):
     compared, others = 0, []
     with rehearse(kind) as rehearsal:
@@ -99,7 +99,7 @@ def train(kind):
 
 @pytest.mark.parametrize(
     ("kind", "ending"),
-    [*((kind, None) for kind in KINDS), ("cuda", RuntimeError), ("xpu", KeyboardInterrupt)],
+    [*((kind, None) for kind in SIMULATED), ("cuda", RuntimeError), ("xpu", KeyboardInterrupt)],
 )
 def test_every_name_is_torchs_again_however_a_block_ends(kind, ending):
     with rehearse(kind):
@@ -183,7 +183,7 @@ def test_a_thread_that_began_before_is_reported():
     assert any("A thread that was started before" in each for each in rehearsal.report.remarks)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SIMULATED)
 def test_what_torch_has_under_two_names_stays_one_thing(kind):
     package = getattr(torch, kind)
     parts = [getattr(package, name, None) for name in ("memory", "random", "streams")]
