@@ -51,8 +51,9 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     unpack_wheel()
     missing, unfit = find_missing(requirements(extra))
-    if "torch" in [each.name for each in missing]:
-        print("Adding PyTorch and what else is missing: this can take some minutes ...")
+    if missing:
+        names = ", ".join(each.name for each in missing)
+        print(f"Adding {names}: this can take some minutes ...", flush=True)
     before = installed()
     problem = install(missing) if missing else ""
     added = dict(installed().items() - before.items())

@@ -72,15 +72,18 @@ function languageScript(question) {
   const step = `batch=${batch ?? 1}, length=${length}, samples=${samples}, epochs=${epochs}`;
   const requests = `batch=${batch ?? 1}, prompt=${prompt}, generated=${generated}`;
   const program = `bits=${bits}, runtime=${text(question.runtime)}`;
-  const call = isAnswering(question)
-    ? `estimate_serving(model, devices=cards, requests=${samples}, ${requests}, ${program})`
-    : `estimate_finetuning(model, ${text(question.tuning)}, devices=cards, ${step})`;
+  const [name, asked, ...job] = isAnswering(question)
+    ? ["estimate_serving", "model", `requests=${samples}`, requests, program]
+    : ["estimate_finetuning", `model, ${text(question.tuning)}`, step];
   return [
-    "from course_tools.estimate import estimate_finetuning, estimate_serving",
+    `from course_tools.estimate import ${name}`,
     "",
     `model = ${text(question.model)}`,
     `cards = [${question.devices.map((name) => text(name)).join(", ")}]`,
-    `print(${call})`,
+    `answer = ${name}(`,
+    ...[asked, "devices=cards", ...job].map((line) => `    ${line},`),
+    ")",
+    "print(answer)",
     "",
   ].join("\n");
 }

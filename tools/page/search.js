@@ -16,14 +16,14 @@ function withoutSize(name) {
 
 /**
  * Find names that hold every word of a text, the best first: the name itself, a name but for its
- * size, one that begins so, any other; among equals the shorter one.
+ * size, one whose first word it is, one that begins so, any other; among equals the shorter one.
  * @param {string} text
  * @param {string[]} names
  * @returns {{name: string, exact: boolean, near?: boolean}[]} exact where only the size was left
  *   out, near where no name holds every word
  */
 export function searchNames(text, names) {
-  const typed = text.slice(0, LONGEST_SEARCH);
+  const typed = text.slice(0, LONGEST_SEARCH).replace(/-(un)?cased$/i, "");
   const found = matches(typed, names);
   if (found.length) return found;
   // an address on the Hub has an owner before the name, and its use behind it
@@ -82,7 +82,7 @@ function matches(text, names) {
       /^\p{L}.{0,2}$/u.test(word) ? parts.some((part) => part.startsWith(word)) : known.includes(word);
     if (!words.every(isIn)) continue;
     const short = plain(withoutSize(name));
-    const rank = [known === whole, short === whole, short.startsWith(whole), true].indexOf(true);
+    const rank = [known === whole, short === whole, parts[0] === whole, short.startsWith(whole), true].indexOf(true);
     ranked.push({ name, rank, exact: rank < 2 });
   }
   return ranked.sort((one, other) => one.rank - other.rank || one.name.length - other.name.length);

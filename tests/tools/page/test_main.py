@@ -195,6 +195,10 @@ ORDER.append(row(device="spare", offer={}))
         # search.js
         ("searchNames('abcdx', [...'123456789'].map(one => `abc${one}`)).length", 5),
         ("searchNames('abcdx', ['abvw', 'abcvw']).map(one => one.name)", ["abcvw"]),
+        ("searchNames('vit', ['vitamin', 'vit_large']).map(one => one.name)",
+         ["vit_large", "vitamin"]),
+        ("['bert-base-uncased', 'bert'].map(one => searchNames(one, ['BERT base'])[0].exact)",
+         [True, False]),
         # offers.js and model.js
         ("howOf({...defaultQuestion(), bits: '4', batch: 2, length: 1024}, defaultQuestion())",
          "4-bit weights, batch 2, samples of 1,024 tokens"),
