@@ -597,7 +597,7 @@ SIXTEEN = {"model": "Mistral 7B", "task": "inference", "batch": 16, "deadline": 
         ({"batch": "512"} | MINE, f"{WITH_MINE} batch 128"),
         ({"model": "Llama 3.3 70B", "task": "inference"}, "Try 4-bit weights: it fits the "),
         (FULL, "Try LoRA"),
-        (SIXTEEN, "Free with 8-bit weights: 2 x T4 on Kaggle"),
+        (SIXTEEN, "Free with 8-bit weights: T4 on Colab"),
         (
             {"model": "Llama 3.1 8B", "length": 1024, "deadline": "none"},
             "Free with LoRA on 4-bit weights",
