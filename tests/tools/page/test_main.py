@@ -53,7 +53,7 @@ def in_address(**fields) -> str:
 KAGGLE = {"name": "Kaggle", "week_hours": 30}
 LATE = {"seconds": [3000, 3600, 3601]}
 ANSWERS = in_address(model="GPT-2", task="inference", prompt=768, devices="T4")
-SOON = in_address(model="Mistral 7B", task="inference", batch=16, deadline=1)
+SOON = in_address(model="Mistral 7B", task="inference", batch=16, deadline=2)
 LONGER = in_address(model="GPT-2", task="inference", prompt=769)
 ORDER = [row(device="no", fits=False), row(device="late", seconds=[1, 2, 9e5])]
 ORDER += [row(device="dear", cost=[5, 6, 7]), row(device="cheap"), row(device="quick")]
