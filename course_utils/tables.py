@@ -51,7 +51,7 @@ def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     room = (terminal_width() or LONGEST * len(widths)) - 2 * (len(widths) - 1)
     while sum(widths) > room and max(widths) > NARROWEST:
         widths[widths.index(max(widths))] -= 1
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for line in cells:
         pairs = zip(line, widths, strict=True)
         broken = [textwrap.wrap(cell, size) if len(cell) > size else [cell] for cell, size in pairs]

@@ -217,7 +217,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
-    made = {}
+    made: dict[str, argparse.ArgumentParser] = {}
     models = wrapped(f"Models: {', '.join(language_models())}.")
     for name, (about, add_own) in COMMANDS.items():
         example = f"Example:\n  {_in_lines(EXAMPLES[name])}"
