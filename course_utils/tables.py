@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 import itertools
-import shutil
+import os
+import sys
 import textwrap
 from collections.abc import Sequence
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
 LINE = 90  # letters of a line in a terminal, and in JupyterLab beside its list of files
-NARROWEST = 8  # letters of a column that gives way to a narrow terminal
 CELL_STYLE = "padding:0.3em 0.6em;text-align:left"
 ROW_START = '<tr style="border-bottom:1px solid">'
 
@@ -25,7 +25,10 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 def terminal_width() -> int | None:
     """Return the letters of a line of this terminal, or None where the output is no terminal."""
-    return shutil.get_terminal_size(fallback=(0, 0)).columns or None
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (AttributeError, OSError, ValueError):  # a file, a pipe, a notebook, or no output at all
+        return None
 
 
 def wrapped(text: str, indent: int = 0) -> str:
@@ -47,10 +50,15 @@ def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     In a terminal that is too narrow for them, the widest columns are broken between words.
     """
     cells = [[clean(cell) for cell in line] for line in [header, *rows]]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    columns = [*zip(*cells, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    longest_words = [max(map(len, " ".join(column).split()), default=0) for column in columns]
     room = (terminal_width() or LONGEST * len(widths)) - 2 * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+    while sum(widths) > room:
+        wider = [place for place, word in enumerate(longest_words) if widths[place] > word]
+        if not wider:
+            break
+        widths[max(wider, key=widths.__getitem__)] -= 1
     lines: list[tuple[str, ...]] = []
     for line in cells:
         pairs = zip(line, widths, strict=True)

@@ -101,7 +101,10 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
     try:
         status = run_to_its_end(asked)
     except LastStep:
-        print(f"{who}ended after {asked.steps} steps, as asked", file=sys.stderr)
+        print(
+            f"{who}ended after {asked.steps} step{'s' * (asked.steps != 1)}, as asked",
+            file=sys.stderr,
+        )
     except BaseException as raised:
         explain(raised)
         error, status = raised, 1

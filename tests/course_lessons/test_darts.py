@@ -43,6 +43,13 @@ def lesson() -> dict:
     return names
 
 
+def test_the_stored_forecast_of_larger_batches_is_the_faster_one_as_the_text_above_it_says():
+    (cell,) = (one for one in nbformat.read(LESSON, 4).cells if one.id == "10-batches")
+    said = "".join(output.get("text", "") for output in cell.outputs)
+    times = {batch: float(s) for batch, s in re.findall(r"batch ([\d,]+): ([\d.]+) s", said)}
+    assert times["1,024"] < times["32"]
+
+
 @needs_darts
 def test_the_sales_have_a_week_a_year_and_noise_and_each_shop_another_day():
     shops = shop_sales(count=3, days=7 * 365)
