@@ -1,5 +1,8 @@
 """The CPU time of lesson 9's ways to train, on a clock that the test moves."""
 
+import platform
+from pathlib import Path
+
 import pytest
 import torch
 from course_lessons.memory import record
@@ -43,3 +46,17 @@ def test_the_memory_in_use_is_the_sum_of_what_the_cpu_has_handed_out_so_far(monk
     assert done == [True] and found.used_bytes == (100, 140, 80) and found.peak_bytes == 140
     assert found.times_s == (0, 1, 2)  # a trace counts in microseconds
     assert record.Record((), ()).peak_bytes == 0
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_run_in_bf16_is_left_out_where_a_cpu_has_no_instructions_for_it(monkeypatch, fast):
+    runs = {"baseline": int, "bf16 (autocast)": float}
+    monkeypatch.setattr(record, "_has_fast_bf16", lambda: fast)
+    assert list(record.without_slow_bf16(runs)) == [*runs][: 2 if fast else 1]
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="Linux says what the CPU has")
+def test_a_cpu_without_avx512_has_no_fast_bf16():
+    flags = Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].partition("\n")[0]
+    if "avx512" not in flags and platform.machine() == "x86_64":
+        assert not record._has_fast_bf16()
