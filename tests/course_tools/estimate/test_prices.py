@@ -83,14 +83,14 @@ def test_what_is_free_is_counted_as_one_card_of_colab_and_two_of_kaggle(found):
     ("hours", "flops", "deadline", "words"),
     [
         # minutes are never rented, and hours only if what is free cannot carry them
-        (0.1, 1e16, None, r"Free: a T4 on Colab takes 4 to 9 minutes, in one session\."),
+        (0.1, 1e16, None, r"Free: a T4 on Colab takes 4 to 9 minutes, in one session, unchecked\."),
         (6, 1e18, None, r"Free: a T4 on Colab .* The RTX 4090 would take .*"),
-        (12, 1e18, None, r"Free: 2 x T4 on Kaggle take .*, in about 2 sessions\..*"),
+        (12, 1e18, None, r"Free: 2 x T4 on Kaggle take .*, in about 2 sessions, unchecked\..*"),
         (100, 1e19, None, r"Rent the RTX 4090: .*"),
         (6, 1e18, 4, r"Rent the RTX 4090: .*"),
         (0.001, 4e12, None, r"The job is small: .* Your own CPU is probably enough: .*"),
         # 80 seconds on a GPU of 60 TFLOP/s, which are hours of a CPU: a U-Net of diffusion
-        (0.02, 8e14, None, r"Free: a T4 on Colab takes .* seconds, in one session\."),
+        (0.02, 8e14, None, r"Free: a T4 on Colab takes .* seconds, in one session, unchecked\."),
     ],
 )
 def test_free_comes_first_where_it_carries_the_job(found, hours, flops, deadline, words):
