@@ -1,6 +1,9 @@
 """Tables and cards of whatever a device calls itself."""
 
+import os
 import re
+import struct
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -92,9 +95,27 @@ def test_a_line_of_a_terminal_has_up_to_90_letters():
     assert wrapped(words, 2).splitlines()[1].startswith("    ")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudoterminal")
+def test_the_width_is_that_of_the_terminal_and_unknown_for_a_pipe_or_a_file(tmp_path, monkeypatch):
+    import fcntl
+    import pty
+    import termios
+
+    monkeypatch.setenv("COLUMNS", "40")  # which a pipe and a kernel inherit, and have no use for
+    ends = pty.openpty()
+    fcntl.ioctl(ends[1], termios.TIOCSWINSZ, struct.pack("4H", 24, 72, 0, 0))
+    with (
+        os.fdopen(ends[0]),
+        os.fdopen(ends[1], "w") as terminal,
+        (tmp_path / "out").open("w") as file,
+    ):
+        for output, width in ((terminal, 72), (file, None), (None, None)):
+            monkeypatch.setattr(sys, "stdout", output)
+            assert tables.terminal_width() == width
+
+
 def test_in_a_narrow_terminal_a_wide_column_is_broken_between_words_and_stays_a_column(monkeypatch):
     rows = [("T4", "no: needs 18.3 GB, has 16.1 GB", ""), ("A100 80GB", "yes", "67 tokens/s")]
-    monkeypatch.setenv("COLUMNS", "40")  # which a pipe and a kernel inherit, and have no use for
     wide = text_table(("device", "fits", "why"), rows).split("\n")
     assert wide[1] == "T4         no: needs 18.3 GB, has 16.1 GB" and len(wide) == 3
     monkeypatch.setattr(tables, "terminal_width", lambda: 40)
