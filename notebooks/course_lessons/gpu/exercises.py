@@ -20,6 +20,9 @@ BLOCKING = "copy to the GPU"  # what a rehearsal calls a copy that the host wait
 # What PyTorch says when tensors are on several devices, or of several devices' types.
 WRONG_DEVICE = ("device", "should be the same")
 
+# what is in the name of a cell's file: in Jupyter, on Colab, and where it has none
+CELLS = ("ipykernel", "ipython-input", "<")
+
 
 def _names(function: Any) -> tuple[str, ...]:
     """Return the global names and attributes that the code of a function reads."""
@@ -208,7 +211,8 @@ def _which_one(error: Exception) -> str:
     if not place:
         return f"It is {tensor[1]}, made {tensor[2]}."
     file, line, code = place.groups()
-    where = "your cell" if "ipykernel" in file or "<" in file else Path(file).name
+    in_a_cell = any(mark in file for mark in CELLS)
+    where = "your cell" if in_a_cell else Path(file).name
     return f"It is {tensor[1]}, made in line {line} of {where}: {code}"
 
 
