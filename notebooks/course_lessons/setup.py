@@ -246,6 +246,11 @@ def last_error(stderr: str) -> str:
 
 def advise(stderr: str) -> str:
     """Return what to do where packages could not be installed."""
+    if any(sign in stderr for sign in ("CERTIFICATE_VERIFY_FAILED", "invalid peer certificate")):
+        return (
+            "this network has a certificate of its own: name its file in the variables PIP_CERT "
+            "and SSL_CERT_FILE, and run this cell again"
+        )
     signs = ("Retrying (", "from versions: none", "Request failed after")  # the last is uv's
     offline = any(sign in stderr for sign in signs)
     if offline and KAGGLE.exists():

@@ -143,6 +143,17 @@ def test_wheels_that_lie_here_come_before_an_index_and_what_is_here_stays(
     ("stderr", "on_kaggle", "advice"),
     [
         ("Retrying (Retry(total=0))", False, "connect to a network"),
+        # what pip 23.2 and uv 0.13 say of a certificate that nobody signed
+        (
+            "Retrying (Retry(total=0)) after 'SSL: CERTIFICATE_VERIFY_FAILED'",
+            False,
+            "this network has a cert",
+        ),
+        (
+            "Failed to fetch\n  cause: invalid peer certificate: UnknownIssuer",
+            True,
+            "this network has a cert",
+        ),
         ("(from versions: none)", True, "switch the internet on under Settings"),
         ("Request failed after 1 retries", True, "switch the internet on under Settings"),
         ("the disk is full", True, "nothing that was here has changed"),
