@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from course_tools.estimate.advice import (
     advice,
@@ -34,22 +34,23 @@ if TYPE_CHECKING:
 FORMAT = "course_tools.estimate 4"
 HEADER = ("device", "time", "cost", "fits", "why")
 LONG_HEADER = ("device", "precision", "step", "per second", "per 1,000", "memory", "factor")
+Asked = TypeVar("Asked", bound=Demand, covariant=True)  # such as NetworkDemand, Tuning or Serving
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(Generic[Asked]):
     """The time and money of a job on each machine.
 
     Attributes:
         rows: an answer for each machine, in the order of the question.
-        demand: what a step asks of any machine.
+        demand: what a step asks of any machine; its `memory` says what fills that of one device.
         samples: in one epoch.
         epochs: how many times all samples are used.
         deadline_hours: when it must be done, or None.
     """
 
     rows: tuple[Answer, ...]
-    demand: Any  # a Demand; each kind has more to tell, such as `work` and `memory`
+    demand: Asked
     samples: float
     epochs: int
     deadline_hours: float | None
@@ -84,16 +85,6 @@ class Answers:
 
     def _answer(self, machine: Machine, price: Price | None, where: str = "") -> Answer:
         return answer_on(self.demand, machine, self.samples, self.epochs, price, where)
-
-    @property
-    def work(self) -> Any:
-        """The counted step of one device, of a network or a fine-tuning."""
-        return self.demand.work
-
-    @property
-    def memory(self) -> Any:
-        """What fills the memory of one device."""
-        return self.demand.memory
 
     def cheapest(self, deadline_hours: float | None = None) -> Answer | None:
         """Return the machine with a price and memory enough that costs least, at the dear end of
@@ -182,7 +173,7 @@ class Answers:
         rented = [row.price.provider for row in estimated if row.price and row.cost]
         in_dollars = [row.device for row in estimated if row.price and row.price.currency == "$"]
         lines += billing(rented, in_dollars) if rented else []
-        epochs = self.epochs if getattr(self.demand, "training", False) else None
+        epochs = self.epochs if self.demand.training else None
         lines += filter(None, (free_sessions(row, epochs) for row in self.free))
         return "\n".join([table, *map(wrapped, lines)])
 
@@ -275,7 +266,7 @@ def answer_on(
 
 
 def answer_all(
-    make: Callable[[], Demand],
+    make: Callable[[], Asked],
     machines: Sequence[Machine],
     *,
     samples: float,
@@ -284,7 +275,7 @@ def answer_all(
     prices: Any,
     currency: str,
     this_machine: Any = None,
-) -> Answers:
+) -> Answers[Asked]:
     """Return the answers of some machines; what is asked of them is checked before `make` runs.
 
     Args:
