@@ -8,17 +8,11 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from course_tools.estimate.advice import (
-    advice,
-    choose,
-    comparable,
-    least,
-    the,
-    too_close_to_call,
-)
+from course_tools.estimate.advice import advice, the, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.checks import check_deadline, check_positive
 from course_tools.estimate.chips import find_chip
+from course_tools.estimate.choice import choose, comparable, least
 from course_tools.estimate.demand import Demand
 from course_tools.estimate.free import free_sessions
 from course_tools.estimate.machine import HERE, Machine
@@ -103,18 +97,20 @@ class Answers(Generic[Asked]):
     @property
     def answer(self) -> str:
         """The answer in a sentence or two."""
-        usual = self.demand.first_line(self.rows)
-        asked = self.rows, self.deadline_hours, self.free
-        text = usual or advice(
-            *asked, takes_own=self.demand.together, aside=self._in_larger_batches(*asked)
+        text = self.demand.first_line(self.rows) or advice(
+            self.rows,
+            self.deadline_hours,
+            self.free,
+            takes_own=self.demand.together,
+            aside=self._in_larger_batches(),
         )
         if any(row.fits is not False for row in self.rows):
             return text
         return f"{text} {self._way_out()}".rstrip()
 
-    def _in_larger_batches(self, *asked: Any) -> str:
+    def _in_larger_batches(self) -> str:
         """Return what the recommended device takes with more at once, if that is usual, or ""."""
-        row, _, _ = choose(*asked)
+        row, _, _ = choose(self.rows, self.deadline_hours, self.free)
         machine = row.machine if row else None
         larger = self.demand.larger(machine, self.samples) if machine else None
         if row is None or machine is None or larger is None:
