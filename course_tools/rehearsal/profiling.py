@@ -17,16 +17,13 @@ def replacements(world: World) -> Iterator[Replacement]:
     """
     plain = profile.__init__
 
-    def __init__(
-        self: profile, enabled: bool = True, *, use_device: str | None = None, **how: Any
-    ) -> None:
-        # torch.profiler.profile(activities=[CUDA]) asks for no CPU, and `use_cuda` is the old name
-        if how.pop("use_cuda", False) or use_device == world.kind:
+    def __init__(self: profile, *enabled: bool, **how: Any) -> None:
+        if how.get("use_device") == world.kind or how.get("use_cuda"):  # its old name
             world.remark(
                 "torch.profiler recorded the CPU alone: nothing ran on a GPU that it could time."
             )
-            use_device = None
-            how["use_cpu"] = True
-        plain(self, enabled, use_device=use_device, **how)
+            # torch.profiler.profile(activities=[CUDA]) asks for no CPU
+            how |= {"use_device": None, "use_cuda": False, "use_cpu": True}
+        plain(self, *enabled, **how)
 
     yield Replacement(profile, "__init__", __init__)
