@@ -16,6 +16,7 @@ from course_tools.rehearsal import (
     gradients,
     makers,
     processes,
+    profiling,
     storages,
     tensors,
     untraced,
@@ -30,7 +31,7 @@ from course_tools.rehearsal.report import Report, report_of
 #: what a program asks of PyTorch, and what stands there meanwhile
 REPLACED = (
     *(tensors, makers, gradients, storages, gpu_modules, data_parallel),
-    *(processes, distributed, untraced, autocast),
+    *(processes, distributed, untraced, autocast, profiling),
 )
 #: the kinds of device that can be simulated
 SIMULATED = ("cuda", "mps", "xpu")
