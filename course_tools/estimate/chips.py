@@ -16,7 +16,7 @@ CHIPS_FILE = Path(__file__).parent / "chips.json"
 # where no chip is named
 DEVICES = ("T4", "L4", "A100 80GB", "H100 SXM", "RTX 4090", "RTX 5090")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
-KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
+NO_CHIPS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
 PROCESSORS = r"(intel |amd )?((core )?i[3579]-?\d|core ultra|ryzen|xeon|epyc|threadripper)"
 # and the machines of AWS and Azure that hold them
 KEPLER = r"(nvidia_)?(tesla_)?k(80|40|20|520)m?(_\d+gb)?|p2\.\d*xlarge|nc(6|12|24)r?"
@@ -230,7 +230,7 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
     bare = known.get(_plain(with_memory[1])) if with_memory else None
     if bare and with_memory and getattr(bare, "memory_gb", None) == int(with_memory[2]):
         return bare
-    if plain in KINDS or re.match(PROCESSORS, name.casefold()):
+    if plain in NO_CHIPS or re.match(PROCESSORS, name.casefold()):
         raise ValueError(
             f"{name!r} is a kind of device, or a CPU. Name a {what}, such as 'T4', 'Apple M2' or "
             f"'TPU v5e'; a CPU is not estimated, but a step that you measured on it is a row "

@@ -14,7 +14,7 @@ from course_tools.estimate.chips import all_chips
 from course_tools.estimate.choice import choose
 from course_tools.estimate.free import cut_into_sessions, free_sessions
 from course_tools.estimate.own_card import buy_or_rent
-from course_tools.estimate.prices import KINDS, list_prices, price_file
+from course_tools.estimate.prices import OFFERS, list_prices, price_file
 from course_tools.estimate.time.step_time import StepTime
 
 MODEL, X = nn.Linear(4096, 4096), torch.empty(1, 4096)
@@ -40,7 +40,7 @@ def test_every_list_price_is_of_a_chip_and_says_who_when_and_where():
     for row in price_file()["prices"]:
         assert row["usd_per_hour"].keys() <= names and row["provider"] in providers, row
         assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", row["date"]), row
-        assert row["source"].startswith("https://") and row["kind"] in KINDS, row
+        assert row["source"].startswith("https://") and row["kind"] in OFFERS, row
         assert all(0 < usd < 100 for usd in row["usd_per_hour"].values()), row
     assert len(list_prices()) >= 15
     spot, used = price_file()["spot"], price_file()["used"]
@@ -62,7 +62,7 @@ def test_a_provider_stands_for_its_list_and_ones_own_price_comes_first():
     # of one card a home asks less than a data centre, which comes first
     assert list_prices("Salad")["RTX 4090"].per_hour < list_prices()["RTX 4090"].per_hour
     assert all(
-        price.kind == KINDS[0] for name, price in list_prices().items() if name != "RTX 5090"
+        price.kind == OFFERS[0] for name, price in list_prices().items() if name != "RTX 5090"
     )
     assert estimate(MODEL, X, devices=["T4"], prices={"T4": 0}).rows[0].cost == 0
     with pytest.raises(ValueError, match="only of RunPod, Lambda"):
