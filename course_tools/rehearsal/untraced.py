@@ -9,7 +9,7 @@ from torch.utils import _python_dispatch
 
 from course_tools.rehearsal.lines import current_spot, describe
 from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.placement import World, fake_mode
+from course_tools.rehearsal.placement import World, fake_mode, simulated_device
 from course_tools.rehearsal.replacing import MISSING, Replacement, everywhere, replaced
 
 
@@ -26,6 +26,17 @@ def _compilers(world: World) -> Iterator[Replacement]:
         world.remark(f"Code was not compiled but ran as it stands: {describe(current_spot())}")
         return model if model is not None else (lambda function: function)
 
+    export = torch.export.export
+
+    def export_from_cpu(model: torch.nn.Module, *args: Any, **how: Any) -> Any:
+        parts = (*model.parameters(), *model.buffers())
+        if any(simulated_device(each).type == world.kind for each in parts):
+            raise NotImplementedError(
+                "torch.export.export: a rehearsal does not trace a model on a GPU. Export it from "
+                "the CPU (model.cpu()), or leave this out in a rehearsal."
+            )
+        return export(model, *args, **how)
+
     script = torch.jit.script
 
     def script_nothing(model: Any, *args: Any, **options: Any) -> Any:
@@ -36,6 +47,7 @@ def _compilers(world: World) -> Iterator[Replacement]:
 
     yield Replacement(torch, "compile", compile_nothing)
     yield Replacement(torch.jit, "script", script_nothing)
+    yield Replacement(torch.export, "export", export_from_cpu)
 
 
 def _operations_on_functions(world: World) -> Iterator[Replacement]:
