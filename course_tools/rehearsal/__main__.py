@@ -10,9 +10,10 @@ from types import TracebackType
 
 from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
-from course_tools.rehearsal.processes import NOTES, note
-from course_tools.rehearsal.rehearse import SIMULATED, LastStep, rehearse
+from course_tools.rehearsal.processes import USED_FOLDER, leave_file
+from course_tools.rehearsal.rehearse import LastStep, begin
 from course_tools.rehearsal.report import Report
+from course_tools.rehearsal.setting import SIMULATED, Command, setting_of
 
 #: the status of a script that ended well and never used the GPU: no check may pass by it
 UNTOUCHED = 3
@@ -66,38 +67,33 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main() -> int:
     """Rehearse a script; return its status, or one of our own if nothing used the GPU."""
     asked = options(sys.argv[1:])
-    if notes := os.environ.get(NOTES):  # another rehearsal has started this one, and judges
-        return rehearse_script(asked, notes)
-    with tempfile.TemporaryDirectory() as notes:
-        status = rehearse_script(asked, notes)
-        if status or os.listdir(notes):
+    if folder := os.environ.get(USED_FOLDER):  # another rehearsal has started this one, and judges
+        return rehearse_script(asked, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        status = rehearse_script(asked, folder)
+        if status or os.listdir(folder):
             return status
     print(f"This ends with {UNTOUCHED}, because nothing ran on the GPU.", file=sys.stderr)
     return UNTOUCHED
 
 
-def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
+def rehearse_script(asked: argparse.Namespace, used_folder: str) -> int:
     """Rehearse a script, print what was seen to stderr, and return its status."""
     sys.argv = [asked.module or asked.script, *asked.arguments]
+    script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
     rank = os.environ.get("RANK")
     who = f"rehearsal, rank {rank}: " if rank else "rehearsal: "
     status: int | str | None = 0
     error: BaseException | None = None
     try:
-        block = rehearse(
-            asked.device,
-            gpus=asked.gpus,
-            memory=asked.memory,
-            capability=asked.capability,
-            hide_real=asked.hide_real,
-        )
+        setting = setting_of(asked.device, asked.gpus, asked.memory, asked.capability)
+        command = Command(script, asked.steps, used_folder)
+        block = begin(setting, command, hide_real=asked.hide_real)
         rehearsal = block.__enter__()
     except (ValueError, RuntimeError) as refused:
         print(f"{who}{refused}", file=sys.stderr)
         return 2
     print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
-    script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
-    rehearsal.note_command(script, asked.steps, notes)
     try:
         status = run_to_its_end(asked)
     except LastStep:
@@ -112,8 +108,8 @@ def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
         block.__exit__(None, None, None)
     report = rehearsal.report
     if report.touched:
-        note(notes)
-    if report.touched or not os.listdir(notes):
+        leave_file(used_folder)
+    if report.touched or not os.listdir(used_folder):
         # An error and its cure stand last, and little above them; a run that was stopped has none.
         failed = bool(status) and not isinstance(error, KeyboardInterrupt)
         print(f"{who}{shown(report, failed and not asked.details)}", file=sys.stderr)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.gpu_modules import index_of
-from course_tools.rehearsal.placement import World, move, simulated_device
+from course_tools.rehearsal.placement import move, simulated_device
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import World
 
 
 def replacements(world: World) -> Iterator[Replacement]:

@@ -7,8 +7,8 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from course_tools.rehearsal.placement import World
 from course_tools.rehearsal.replacing import Replacement, everywhere
+from course_tools.rehearsal.world import World
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}

@@ -13,15 +13,10 @@ from torch import Tensor
 from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
 from course_tools.rehearsal.operations import TORCH
-from course_tools.rehearsal.placement import (
-    State,
-    World,
-    current_world,
-    put,
-    simulated_device,
-)
+from course_tools.rehearsal.placement import put, simulated_device
 from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import TYPES
+from course_tools.rehearsal.world import State, World, current_world
 
 NAMES = {
     "cuda": "simulated GPU (not there)",
@@ -128,7 +123,7 @@ class AnyEvent(Event):
 def count_wait(name: str) -> None:
     """Count that a program waits for a GPU; streams and events may outlive a rehearsal."""
     if State.world is not None:
-        State.world.saw(f"wait: {name}", current_spot())
+        State.world.seen.add(f"wait: {name}", current_spot())
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -258,7 +253,7 @@ def description_table(world: World) -> dict[str, Any]:
         "get_device_name": lambda device=None: get_device_properties(device).name,
         "get_device_properties": get_device_properties,
         "is_bf16_supported": lambda including_emulation=True: (
-            including_emulation or world.capability >= (8, 0)
+            including_emulation or world.setting.capability >= (8, 0)
         ),
         "_lazy_init": world.touch,
         "init": world.touch,
@@ -270,7 +265,7 @@ def stream_table(world: World) -> dict[str, Any]:
     """Return the functions of streams and events, and the wait for all of them."""
 
     def synchronize(device: Any = None) -> None:
-        world.saw(f"wait: torch.{world.kind}.synchronize", current_spot())
+        world.seen.add(f"wait: torch.{world.kind}.synchronize", current_spot())
 
     return {
         "synchronize": synchronize,
@@ -287,8 +282,8 @@ def properties(world: World, index: int) -> Any:
     """Return what torch.cuda.get_device_properties says."""
     return SimpleNamespace(
         name=NAMES[world.kind],
-        major=world.capability[0],
-        minor=world.capability[1],
+        major=world.setting.capability[0],
+        minor=world.setting.capability[1],
         total_memory=world.cards[index].total_bytes,
         multi_processor_count=40,
         max_threads_per_multi_processor=1024,
@@ -314,8 +309,8 @@ def cuda_table(world: World) -> dict[str, Any]:
 
     table: dict[str, Any] = {
         "get_device_capability": get_device_capability,
-        "get_arch_list": lambda: ["sm_{}{}".format(*world.capability)],
-        "is_tf32_supported": lambda: world.capability >= (8, 0),
+        "get_arch_list": lambda: ["sm_{}{}".format(*world.setting.capability)],
+        "is_tf32_supported": lambda: world.setting.capability >= (8, 0),
         "is_current_stream_capturing": lambda: False,
         "can_device_access_peer": lambda device, peer: True,
         "ipc_collect": lambda: None,
@@ -430,7 +425,7 @@ def random_table(world: World) -> dict[str, Any]:
             # torch.manual_seed asks this too, and seeds the CPU next.
             by_torch = sys._getframe(1).f_code.co_filename.startswith(TORCH)
             if not by_torch and not torch.equal(start.get_state(), torch.get_rng_state()):
-                world.remark(
+                world.seen.remark(
                     f"torch.{world.kind}.{name} changed no numbers: a rehearsal draws those of a "
                     "GPU from the CPU's generator. Call torch.manual_seed, which seeds both."
                 )
@@ -448,7 +443,7 @@ def random_table(world: World) -> dict[str, Any]:
         if state.numel() == torch.get_rng_state().numel():
             torch.set_rng_state(state.cpu())
         else:
-            world.remark("The state of a real GPU's random numbers was set: it was ignored.")
+            world.seen.remark("The state of a real GPU's random numbers was set: it was ignored.")
 
     def set_rng_state_all(states: list[Tensor]) -> None:
         for state in states[:1]:

@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from course_tools.rehearsal.operations import fail
-from course_tools.rehearsal.placement import World, argument, move, put, simulated_device
+from course_tools.rehearsal.placement import argument, move, put, simulated_device
 from course_tools.rehearsal.replacing import Replacement
 from course_tools.rehearsal.rules import type_name
+from course_tools.rehearsal.world import World
 
 
 def replacements(world: World) -> Iterator[Replacement]:

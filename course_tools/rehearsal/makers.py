@@ -13,10 +13,7 @@ from torch.utils import _device
 
 from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.placement import (
-    CPU,
-    World,
     count_copy,
-    current_world,
     fake_mode,
     is_fake,
     mark_of,
@@ -25,6 +22,7 @@ from course_tools.rehearsal.placement import (
     simulated_device,
 )
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import CPU, World, current_world
 
 #: methods that make a tensor beside another, unless a device is named
 BESIDE: tuple[str, ...] = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
@@ -170,7 +168,7 @@ def _count_values_read(data: Any) -> None:
             _count_values_read(each)
         elif isinstance(each, Tensor) and simulated_device(each).type != "cpu":
             for _ in range(each.numel()):
-                current_world().saw("wait: a value in a list is read", current_spot())
+                current_world().seen.add("wait: a value in a list is read", current_spot())
 
 
 def _is_data(name: str, data: Any) -> bool:

@@ -11,13 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from course_tools.rehearsal import rules
 from course_tools.rehearsal.lines import Spot, calling_frame, current_spot, describe, name_of
 from course_tools.rehearsal.placement import (
-    CPU,
     NO_FLOAT64,
     RESCUED,
     Argument,
     Mark,
-    State,
-    World,
     argument,
     count_copy,
     fake_mode,
@@ -29,6 +26,7 @@ from course_tools.rehearsal.placement import (
     real_device,
     simulated_device,
 )
+from course_tools.rehearsal.world import CPU, State, World
 
 #: folders of torch whose C++ code keeps tensors that Python never asked for: buckets of gradients
 KEEPERS = ("/nn/parallel/", "/distributed/")
@@ -73,7 +71,7 @@ class Watch(TorchDispatchMode):
         if any(wraps_others(each) for each in types):
             return NotImplemented  # a DTensor: the operations on its parts come back here
         world = self.world
-        world.operations += 1
+        world.seen.operations += 1
         RESCUED.clear()
         asked = None
         if world.simulates(kwargs.get("device")):
@@ -97,7 +95,7 @@ class Watch(TorchDispatchMode):
         self.count(operation, device)
         out = run(func, operation.rule.slow, args, kwargs)
         if operation.rule.foreign and operation.tensors:
-            world.remark(
+            world.seen.remark(
                 f"The operation {operation.rule.name} is not PyTorch's: its kernel for the CPU "
                 "ran, and what its kernel for a GPU does was not looked at."
             )
@@ -119,11 +117,11 @@ class Watch(TorchDispatchMode):
         world, rule, tensors = self.world, operation.rule, operation.tensors
         if device.type == world.kind:
             world.touch()
-            world.on_gpu += 1
+            world.seen.on_gpu += 1
             if device.type == "cuda":
                 rules.check_kernel(rule, tensors)
             if wait := rules.wait_of(operation.func, operation.args, operation.kwargs):
-                world.saw(f"wait: {wait}", operation.spot)
+                world.seen.add(f"wait: {wait}", operation.spot)
             elif rule.indices is not None:
                 self.count_indices(operation, rule.indices, device)
             elif rule.name == "aten::where":
@@ -131,7 +129,7 @@ class Watch(TorchDispatchMode):
             return
         of_values = bool(tensors) and not rule.anywhere and tensors[0].dim() > 0
         if device.type == "cpu" and world.started and of_values:
-            world.saw("on the CPU", operation.spot)
+            world.seen.add("on the CPU", operation.spot)
 
     def checked_device(self, operation: Operation) -> torch.device:
         """Return the device of an operation, or raise what PyTorch raises on the real one."""
@@ -250,7 +248,7 @@ class Watch(TorchDispatchMode):
             return
         for index in indices:
             if is_mask(index) and (rules.is_there(index) or mark_of(index) is None):
-                self.world.saw("wait: nonzero or a boolean mask", operation.spot)
+                self.world.seen.add("wait: nonzero or a boolean mask", operation.spot)
         self.count_scalars(replace(operation, tensors=values), device)
 
     def count_scalars(self, operation: Operation, device: torch.device) -> None:

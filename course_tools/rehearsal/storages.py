@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.lines import current_spot, describe
-from course_tools.rehearsal.placement import CPU, World, count_copy, mark_in, put
+from course_tools.rehearsal.placement import count_copy, mark_in, put
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import CPU, World
 
 
 def bytes_of(storage: Any) -> Tensor:
@@ -31,7 +32,7 @@ def _files(world: World) -> Iterator[Replacement]:
         mark = mark_in(storage)
         if mark is None or mark.world is not world or mark.device.type == "cpu":
             return None
-        world.remark(
+        world.seen.remark(
             f"A file with tensors of {mark.device} was saved at {describe(current_spot())}\n"
             '  Without a GPU, torch.load needs map_location="cpu" to read it.'
         )
@@ -51,7 +52,7 @@ def _files(world: World) -> Iterator[Replacement]:
             )
         device = world.device(device)
         if len(world.cards) > 1 and device.index != world.thread.current:
-            world.remark(
+            world.seen.remark(
                 f"torch.load put tensors on {device}, but this process uses "
                 f"{world.kind}:{world.thread.current}, at {describe(current_spot())}\n"
                 '  Each process fills that GPU. Read with map_location="cpu".'

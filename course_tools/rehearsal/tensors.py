@@ -10,9 +10,7 @@ from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.makers import run_as_asked
 from course_tools.rehearsal.operations import explained, fail
 from course_tools.rehearsal.placement import (
-    CPU,
     NO_FLOAT64,
-    World,
     argument,
     fake_mode,
     is_fake,
@@ -25,6 +23,7 @@ from course_tools.rehearsal.placement import (
 )
 from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import type_name
+from course_tools.rehearsal.world import CPU, World
 
 TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
@@ -192,12 +191,12 @@ def _values(world: World) -> Iterator[Replacement]:
 
     def tolist(tensor: Tensor) -> Any:
         if simulated_device(tensor).type != "cpu":
-            world.saw("wait: .tolist()", current_spot())
+            world.seen.add("wait: .tolist()", current_spot())
         return original["tolist"](tensor)
 
     def data_ptr(tensor: Tensor) -> int:
         if simulated_device(tensor).type != "cpu":
-            world.remark(
+            world.seen.remark(
                 "The address of a tensor was asked for (data_ptr, DLPack). What reads memory at "
                 "that address, such as a kernel of another package, is not checked."
             )
@@ -213,7 +212,7 @@ def _values(world: World) -> Iterator[Replacement]:
 
     def __repr__(tensor: Tensor, *, tensor_contents: Any = None) -> str:
         if simulated_device(tensor).type != "cpu" and not tensor.dim():
-            world.saw("wait: printing", current_spot())  # of more values, .tolist() is counted
+            world.seen.add("wait: printing", current_spot())  # of more values, .tolist() is counted
         return show(tensor, tensor_contents=tensor_contents)
 
     for function in (numpy, tolist, data_ptr, __repr__):

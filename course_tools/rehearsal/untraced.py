@@ -9,8 +9,9 @@ from torch.utils import _python_dispatch
 
 from course_tools.rehearsal.lines import current_spot, describe
 from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.placement import World, fake_mode
+from course_tools.rehearsal.placement import fake_mode
 from course_tools.rehearsal.replacing import MISSING, Replacement, everywhere, replaced
+from course_tools.rehearsal.world import World
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -23,14 +24,14 @@ def _compilers(world: World) -> Iterator[Replacement]:
     """Yield what leaves compilation out, and says so."""
 
     def compile_nothing(model: Any = None, **options: Any) -> Any:
-        world.remark(f"Code was not compiled but ran as it stands: {describe(current_spot())}")
+        world.seen.remark(f"Code was not compiled but ran as it stands: {describe(current_spot())}")
         return model if model is not None else (lambda function: function)
 
     script = torch.jit.script
 
     def script_nothing(model: Any, *args: Any, **options: Any) -> Any:
         if sys._getframe(1).f_code.co_filename.startswith(TORCH):  # which it needs for itself
-            with replaced(each for each in world.before if each.value is not MISSING):
+            with replaced(each for each in world.originals if each.value is not MISSING):
                 return script(model, *args, **options)
         return compile_nothing(model)
 

@@ -82,7 +82,7 @@ def test_the_words_of_a_report_say_its_numbers_line_by_line():
 
 
 def waits_in(rehearsal):
-    events = rehearsal._world.events  # without the words of a report, which take their time
+    events = rehearsal._world.seen.events  # without the words of a report, which take their time
     return sum(count for (what, _), count in events.items() if what.startswith("wait: "))
 
 
