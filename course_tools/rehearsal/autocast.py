@@ -30,7 +30,7 @@ WIDEST = re.compile(
     "addcdiv|addcmul|atan2|bilinear|cross|v?dot|grid_sampler|index_put|tensordot|scatter_add"
 )
 LAYERS = [f"{layer}.{how}" for layer in ("lstm", "gru") for how in ("input", "data")]
-LAYERS += [f"rnn_{kind}.{how}" for kind in ("tanh", "relu") for how in ("input", "data")]
+LAYERS += [f"rnn_{layer}.{how}" for layer in ("tanh", "relu") for how in ("input", "data")]
 UNSAFE = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.lines import current_spot
+from course_tools.rehearsal.lines import TORCH, current_spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
-from course_tools.rehearsal.operations import TORCH
 from course_tools.rehearsal.placement import put, simulated_device
 from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import TYPES
@@ -23,7 +22,7 @@ NAMES = {
     "xpu": "simulated Intel GPU (not there)",
     "mps": "simulated GPU of a Mac (not there)",
 }
-REFUSED = {
+NOT_SIMULATED = {
     "CUDAGraph": "CUDA graphs",
     "graph": "CUDA graphs",
     "make_graphed_callables": "CUDA graphs",
@@ -141,7 +140,9 @@ def replacements(world: World) -> Iterator[Replacement]:
         }
     if world.kind == "cuda":
         table |= cuda_table(world)
-        table |= {name: refuse(f"torch.cuda.{name}", what) for name, what in REFUSED.items()}
+        table |= {
+            name: not_simulated(f"torch.cuda.{name}", what) for name, what in NOT_SIMULATED.items()
+        }
     accelerator = accelerator_table(world) | memory_table(world)
     owners = [(module, table), (torch.accelerator, accelerator)]
     if hasattr(torch.accelerator, "random"):
@@ -163,7 +164,7 @@ def replacements(world: World) -> Iterator[Replacement]:
     yield Replacement(torch._C, "_set_sdp_use_math", lambda enabled: None)
 
 
-def refuse(name: str, what: str) -> Callable[..., Any]:
+def not_simulated(name: str, what: str) -> Callable[..., Any]:
     """Return a function that says that something is not simulated."""
 
     def refused(*args: Any, **kwargs: Any) -> Any:
@@ -211,8 +212,8 @@ def current_table(world: World) -> dict[str, Any]:
         """The GPU of a tensor inside a block."""
 
         def __init__(self, tensor: Tensor) -> None:
-            where = simulated_device(tensor)
-            super().__init__(where if where.type == world.kind else None)
+            its = simulated_device(tensor)
+            super().__init__(its if its.type == world.kind else None)
 
     def set_device(device: Any) -> None:
         if isinstance(device, int) and device < 0:
@@ -255,9 +256,9 @@ def description_table(world: World) -> dict[str, Any]:
         "is_bf16_supported": lambda including_emulation=True: (
             including_emulation or world.setting.capability >= (8, 0)
         ),
-        "_lazy_init": world.touch,
-        "init": world.touch,
-        "is_initialized": lambda: world.started,
+        "_lazy_init": world.initialize,
+        "init": world.initialize,
+        "is_initialized": lambda: world.initialized,
     }
 
 

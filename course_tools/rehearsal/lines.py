@@ -32,9 +32,10 @@ class Spot:
         return found
 
 
+TORCH = torch.__path__[0]
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 FOLDERS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-FOLDERS.append(os.path.dirname(torch.__path__[0]))
+FOLDERS.append(os.path.dirname(TORCH))
 LIBRARIES = (*(folder + os.sep for folder in FOLDERS), "<frozen", "<__array_function__", HERE)
 _of_user: dict[str, bool] = {}
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_tools.rehearsal import rules
-from course_tools.rehearsal.lines import Spot, calling_frame, current_spot, describe, name_of
+from course_tools.rehearsal.lines import TORCH, Spot, calling_frame, current_spot, describe, name_of
 from course_tools.rehearsal.placement import (
     NO_FLOAT64,
     RESCUED,
@@ -89,7 +89,7 @@ class Watch(TorchDispatchMode):
             keeps_tensors=keeps_tensors(caller),
         )
         device = self.checked_device(operation)
-        makes_on = device if operation.tensors else asked or world.thread.asked or CPU
+        makes_on = device if operation.tensors else asked or world.thread.making_on or CPU
         if problem := rules.generator_problem(kwargs.get("generator"), makes_on):
             raise RuntimeError(problem)
         self.count(operation, device)
@@ -116,7 +116,7 @@ class Watch(TorchDispatchMode):
         """Count an operation on a device, and what that means for the program."""
         world, rule, tensors = self.world, operation.rule, operation.tensors
         if device.type == world.kind:
-            world.touch()
+            world.initialize()
             world.seen.on_gpu += 1
             if device.type == "cuda":
                 rules.check_kernel(rule, tensors)
@@ -128,7 +128,7 @@ class Watch(TorchDispatchMode):
                 self.count_scalars(operation, device)
             return
         of_values = bool(tensors) and not rule.anywhere and tensors[0].dim() > 0
-        if device.type == "cpu" and world.started and of_values:
+        if device.type == "cpu" and world.initialized and of_values:
             world.seen.add("on the CPU", operation.spot)
 
     def checked_device(self, operation: Operation) -> torch.device:
@@ -283,7 +283,7 @@ class Watch(TorchDispatchMode):
             known = mark_in(storage)
             if known is None or known.world is not self.world:
                 self.mark_new(operation, each, on)
-            elif operation.rule.changes and known.size != storage.nbytes():
+            elif operation.rule.changes and known.size_bytes != storage.nbytes():
                 known.leave()
                 Mark(self.world, known.device, storage, operation.spot)
 
@@ -296,7 +296,7 @@ class Watch(TorchDispatchMode):
         if device.type == "mps" and tensor.dtype == torch.float64:
             raise TypeError(NO_FLOAT64)
         made = Mark(self.world, device, tensor.untyped_storage(), operation.spot)
-        if device.type == "cpu" and not self.world.thread.asked:
+        if device.type == "cpu" and not self.world.thread.making_on:
             note_unasked(operation, made)
 
 
@@ -325,7 +325,6 @@ def writes_on(operation: Operation, device: torch.device) -> bool:
     return True
 
 
-TORCH = torch.__path__[0]
 register_hook = Tensor.register_hook
 
 
@@ -357,9 +356,9 @@ def keeps_tensors(frame: FrameType) -> bool:
     return name.startswith(TORCH) and any(part in name for part in KEEPERS)
 
 
-def wraps_others(kind: type) -> bool:
+def wraps_others(cls: type) -> bool:
     """Tell whether a class of tensors handles operations itself."""
-    handler = getattr(kind, "__torch_dispatch__", None)
+    handler = getattr(cls, "__torch_dispatch__", None)
     return handler is not None and handler is not torch._C._disabled_torch_dispatch_impl
 
 

@@ -13,27 +13,27 @@ from course_tools.rehearsal.world import State, World, current_world
 class Mark:
     """Where a storage would be, and the line that made it."""
 
-    __slots__ = ("card", "device", "kept", "made_by", "pinned", "size", "spot", "world")
+    __slots__ = ("card", "device", "kept", "made_by", "pinned", "size_bytes", "spot", "world")
 
     def __init__(self, world: World, device: torch.device, storage: Any, spot: Spot) -> None:
         self.card: SimulatedGpu | None = None
         self.world = world
         self.device = device
-        self.size = storage.nbytes()
+        self.size_bytes = storage.nbytes()
         self.spot = spot
         self.pinned = False
         self.made_by: tuple[int, int] | None = None  # the call in which C++ made it, unasked
         self.kept = False  # C++ made it unasked, and keeps it for later calls
         if device.type == world.kind:
             card = world.cards[device.index]
-            card.take(self.size, spot)
+            card.take(self.size_bytes, spot)
             self.card = card
         storage.rehearsed = Tie(self, storage._cdata)
 
     def leave(self) -> None:
         """Count the memory out."""
         if self.card is not None:
-            self.card.free(self.size, self.spot)
+            self.card.free(self.size_bytes, self.spot)
             self.card = None
 
 
@@ -75,9 +75,9 @@ def mark_in(storage: Any) -> Mark | None:
     return storage.__dict__.get("rehearsed", UNTIED).mark
 
 
-def is_fake(kind: type) -> bool:
+def is_fake(cls: type) -> bool:
     """Tell whether a class of tensors has shapes and no values."""
-    return kind.__name__ == "FakeTensor"
+    return cls.__name__ == "FakeTensor"
 
 
 def fake_mode() -> bool:
@@ -173,7 +173,7 @@ def put(tensor: Tensor, device: torch.device, spot: Spot | None = None) -> Tenso
         with torch._C.DisableTorchFunctionSubclass():
             found = storages(tensor)
     if device.type == world.kind:
-        world.touch()
+        world.initialize()
         if world.kind == "mps" and tensor.dtype == torch.float64:
             raise TypeError(NO_FLOAT64)
     for storage in found:

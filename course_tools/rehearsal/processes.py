@@ -141,7 +141,7 @@ def processes(world: World) -> Iterator[Replacement]:
         with torch._C._DisableTorchDispatch():  # a GPU shares its memory and copies nothing
             return reducers[type(storage)](storage)
 
-    ours: dict[type, Any] = {kind: reduce for kind in reducers if issubclass(kind, Tensor)}
+    ours: dict[type, Any] = {cls: reduce for cls in reducers if issubclass(cls, Tensor)}
     ours[torch.UntypedStorage] = reduce_memory
     yield Replacement(ForkingPickler, "_extra_reducers", {**reducers, **ours})
     yield Replacement(BaseProcess, "start", start_rehearsed)

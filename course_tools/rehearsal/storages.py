@@ -69,22 +69,22 @@ def _memory(world: World) -> Iterator[Replacement]:
     """Yield what moves a storage to a GPU, and shares it with another process."""
 
     def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
-        where = world.device(world.kind if device is None else device)
+        target = world.device(world.kind if device is None else device)
         copied = storage.clone()
-        count_copy(bytes_of(copied), where, non_blocking)
-        put(bytes_of(copied), where)
+        count_copy(bytes_of(copied), target, non_blocking)
+        put(bytes_of(copied), target)
         return copied
 
     share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]
 
-    def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
+    def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
         if world.simulates(device):
             world.device(device)  # a forked process fails here, as it does with CUDA
             raise NotImplementedError(
                 "a rehearsal does not simulate tensors of a GPU that one process sends to another: "
                 "let the workers return tensors of the CPU, and move them in the loop"
             )
-        return share(kind, size, device=device)
+        return share(cls, size, device=device)
 
     share_memory: Any = torch.UntypedStorage.share_memory_
 

@@ -29,8 +29,8 @@ TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
     "memory first."
 )
-#: a tensor says of each whether it is there: is_cuda, and so on
-ASKED = ("cpu", "cuda", "xpu", "mps")
+#: what a tensor says of where it is
+QUESTIONS = ("is_cpu", "is_cuda", "is_xpu", "is_mps")
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -58,8 +58,8 @@ def _questions() -> Iterator[Replacement]:
         return property(lambda tensor: simulated_device(tensor).type == kind)
 
     yield Replacement(Tensor, "device", property(simulated_device))
-    for kind in ASKED:
-        yield Replacement(Tensor, f"is_{kind}", kind_is(kind))
+    for name in QUESTIONS:
+        yield Replacement(Tensor, name, kind_is(name.removeprefix("is_")))
     yield Replacement(Tensor, "get_device", get_device)
     yield Replacement(torch, "get_device", get_device)
     yield Replacement(Tensor, "is_pinned", is_pinned)
@@ -75,12 +75,12 @@ def _moves(world: World) -> Iterator[Replacement]:
         return _moved(world, plain, tensor, args, kwargs)
 
     def cuda(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-        where = "cuda" if device is None else device
-        return tensor.to(where, non_blocking=non_blocking, **kwargs)
+        target = "cuda" if device is None else device
+        return tensor.to(target, non_blocking=non_blocking, **kwargs)
 
     def xpu(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-        where = "xpu" if device is None else device
-        return tensor.to(where, non_blocking=non_blocking, **kwargs)
+        target = "xpu" if device is None else device
+        return tensor.to(target, non_blocking=non_blocking, **kwargs)
 
     def cpu(tensor: Tensor, memory_format: Any = torch.preserve_format) -> Tensor:
         return tensor.to("cpu", memory_format=memory_format)
@@ -147,7 +147,7 @@ def _copies(world: World) -> Iterator[Replacement]:
         mark = mark_of(tensor)
         if mark is not None and mark.pinned:
             return tensor
-        world.touch()
+        world.initialize()
         with torch._C._DisableTorchDispatch():
             copied = tensor.detach().clone()
         put(copied, CPU)

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
-from course_tools.rehearsal.lines import current_spot, describe
-from course_tools.rehearsal.operations import TORCH, Watch
+from course_tools.rehearsal.lines import TORCH, current_spot, describe
+from course_tools.rehearsal.operations import Watch
 from course_tools.rehearsal.placement import fake_mode
 from course_tools.rehearsal.replacing import MISSING, Replacement, everywhere, replaced
 from course_tools.rehearsal.world import World
@@ -58,6 +58,6 @@ def _operations_on_functions(world: World) -> Iterator[Replacement]:
         mode = mode_of()
         return None if isinstance(mode, Watch) else mode  # these kernels insist on none
 
-    asked = {"_get_current_dispatch_mode": _get_current_dispatch_mode}
-    yield from everywhere(_python_dispatch, asked, "torch._higher_order_ops")
+    values = {"_get_current_dispatch_mode": _get_current_dispatch_mode}
+    yield from everywhere(_python_dispatch, values, "torch._higher_order_ops")
     yield Replacement(torch._ops.HigherOrderOperator, "__call__", call)

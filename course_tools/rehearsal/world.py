@@ -30,7 +30,7 @@ class World:
         self.seen = Seen()
         self.cards = setting.cards()
         self.thread = Thread()
-        self.started = False  #: a GPU has been used: a forked process must not
+        self.initialized = False  #: a GPU was used: a process that is forked now must not
         self.exchange_on_gpu = False  #: processes exchange with NCCL, so they would
         self.generators: dict[int, torch.device] = {}  #: by the address that C++ has of them
         self.originals: list[Replacement] = []  #: the names that are replaced, as PyTorch has them
@@ -48,7 +48,7 @@ class World:
         device = torch.device(asked)
         if device.type != self.kind:
             return device
-        self.touch()
+        self.initialize()
         if not self.thread.watched:
             self.seen.remark(
                 "A thread that was started before the rehearsal used the GPU: its operations were "
@@ -77,13 +77,13 @@ class World:
             return False
         return isinstance(device, int) or torch.device(device).type == self.kind
 
-    def touch(self) -> None:
-        """Note that the GPU is used, which a process forked after that cannot do."""
-        if self.started and os.getpid() != self._process:
+    def initialize(self) -> None:
+        """Let a process use the GPU; one that is forked after that cannot."""
+        if self.initialized and os.getpid() != self._process:
             if self.kind != "cuda":
                 raise RuntimeError(FORKED.replace("CUDA", self.kind.upper()))
             raise RuntimeError(FORKED)
-        self.started = True
+        self.initialized = True
         self._process = os.getpid()
 
 
@@ -91,7 +91,7 @@ class Thread(threading.local):
     """What each thread has for itself, as with CUDA."""
 
     current = 0  #: index of the current GPU
-    asked: torch.device | None = None  #: where Python asked for a tensor, while it is made
+    making_on: torch.device | None = None  #: where Python asked for a tensor, while it is made
     watched = False  #: its operations are seen
 
     def __init__(self) -> None:
