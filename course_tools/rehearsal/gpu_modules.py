@@ -414,6 +414,12 @@ def memory_table(world: World) -> dict[str, Any]:
 
 def random_table(world: World) -> dict[str, Any]:
     """Return the functions of random numbers: those of the CPU, so that values are the CPU's."""
+    generators = tuple(torch.default_generator for _ in world.cards)
+    return seed_table(world) | state_table(world) | {"default_generators": generators}
+
+
+def seed_table(world: World) -> dict[str, Any]:
+    """Return the functions that set where the random numbers of a GPU begin."""
     seeds: dict[int, int | None] = dict.fromkeys(range(len(world.cards)))  #: each card's, if set
 
     def seeded_by(name: str, every_card: bool) -> Callable[[int], None]:
@@ -437,6 +443,18 @@ def random_table(world: World) -> dict[str, Any]:
         seed = seeds[world.thread.current]
         return torch.initial_seed() if seed is None else seed
 
+    return {
+        "manual_seed": seeded_by("manual_seed", every_card=False),
+        "manual_seed_all": seeded_by("manual_seed_all", every_card=True),
+        "seed": lambda: None,
+        "seed_all": lambda: None,
+        "initial_seed": initial_seed,
+    }
+
+
+def state_table(world: World) -> dict[str, Any]:
+    """Return the functions that hand out the state of the random numbers, and set it."""
+
     def get_rng_state(device: Any = None) -> Tensor:
         return torch.get_rng_state()
 
@@ -451,16 +469,10 @@ def random_table(world: World) -> dict[str, Any]:
             set_rng_state(state)
 
     return {
-        "manual_seed": seeded_by("manual_seed", every_card=False),
-        "manual_seed_all": seeded_by("manual_seed_all", every_card=True),
-        "seed": lambda: None,
-        "seed_all": lambda: None,
-        "initial_seed": initial_seed,
         "get_rng_state": get_rng_state,
         "get_rng_state_all": lambda: [get_rng_state() for _ in world.cards],
         "set_rng_state": set_rng_state,
         "set_rng_state_all": set_rng_state_all,
-        "default_generators": tuple(torch.default_generator for _ in world.cards),
     }
 
 

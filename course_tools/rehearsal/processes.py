@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -29,7 +29,9 @@ USED_FOLDER = "REHEARSAL_USED_FOLDER"
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of threads and processes."""
     yield from threads(world)
-    yield from processes(world)
+    yield from starts(world)
+    yield from scripts(world)
+    yield from sent()
 
 
 def threads(world: World) -> Iterator[Replacement]:
@@ -97,13 +99,12 @@ def leave_file(used_folder: str) -> None:
         Path(used_folder, str(os.getpid())).touch()
 
 
-def processes(world: World) -> Iterator[Replacement]:
-    """Yield what lets a process that starts anew believe in the GPUs too.
+def starts(world: World) -> Iterator[Replacement]:
+    """Yield what lets a process of multiprocessing believe in the GPUs too.
 
     A forked process inherits everything, and fails if the GPU was used before, as with CUDA.
     """
-    start, popen = BaseProcess.start, subprocess.Popen.__init__
-    script = world.command.script
+    start = BaseProcess.start
 
     def start_rehearsed(process: Any) -> None:
         method = process._start_method or multiprocessing.get_start_method()
@@ -115,6 +116,14 @@ def processes(world: World) -> Iterator[Replacement]:
             )
         start(process)
 
+    yield Replacement(BaseProcess, "start", start_rehearsed)
+
+
+def scripts(world: World) -> Iterator[Replacement]:
+    """Yield what rehearses a script that starts itself again, as launchers do."""
+    popen = subprocess.Popen.__init__
+    script = world.command.script
+
     def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:
         words = [str(each) for each in args] if isinstance(args, (list, tuple)) else []
         if len(words) > 1 and script[:1] != ("-m",):
@@ -122,14 +131,21 @@ def processes(world: World) -> Iterator[Replacement]:
         itself = [sys.executable, *script]
         if script and words[: len(itself)] == itself:
             args = [args[0], "-m", "course_tools.rehearsal", *world.setting.options(), *args[1:]]
-            home = str(Path(__file__).resolve().parents[2])
-            variables = dict(options.get("env") or os.environ)
-            paths = [home, variables.get("PYTHONPATH", "")]
-            variables[USED_FOLDER] = world.command.used_folder
-            variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-            options["env"] = variables
+            options["env"] = with_this_package(world, options.get("env") or os.environ)
         popen(self, args, *rest, **options)
 
+    yield Replacement(subprocess.Popen, "__init__", popen_rehearsed)
+
+
+def with_this_package(world: World, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with which another Python finds this package, and where to leave a file."""
+    home = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [home, variables.get("PYTHONPATH", "")]))
+    return {**variables, USED_FOLDER: world.command.used_folder, "PYTHONPATH": path}
+
+
+def sent() -> Iterator[Replacement]:
+    """Yield what sends a tensor to another process, and keeps where it is."""
     pickler: Any = ForkingPickler
     reducers = pickler._extra_reducers
 
@@ -144,8 +160,6 @@ def processes(world: World) -> Iterator[Replacement]:
     ours: dict[type, Any] = {cls: reduce for cls in reducers if issubclass(cls, Tensor)}
     ours[torch.UntypedStorage] = reduce_memory
     yield Replacement(ForkingPickler, "_extra_reducers", {**reducers, **ours})
-    yield Replacement(BaseProcess, "start", start_rehearsed)
-    yield Replacement(subprocess.Popen, "__init__", popen_rehearsed)
 
 
 def arrive(device: str, rebuild: Callable[..., Tensor], parts: tuple[Any, ...]) -> Tensor:
