@@ -1,9 +1,7 @@
 """Write a file that is whole at every moment: it holds the old content or the new one."""
 
 import os
-import secrets
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,10 +32,9 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as file:
             yield file
         return
-    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    file = part.open("xb")  # never over another file
+    part = target.with_name(f"{target.name}.part")
     try:
-        with file:
+        with part.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -53,18 +50,6 @@ def refuse_foreign(path: Path, mark: str) -> None:
     """Raise FileExistsError if a file at `path` does not hold `mark`, as each of ours does."""
     if path.is_file() and (there := path.read_bytes()) and mark.encode() not in there:
         raise FileExistsError(f"{path} holds something else, which would be lost")
-
-
-def can_replace(path: Path) -> bool:
-    """Say whether this user may put another file in the place of one, or of none.
-
-    In a sticky folder, such as /tmp, only the owner of the file or of the folder may.
-    """
-    if not path.exists():
-        return True
-    folder = path.resolve().parent.stat()
-    owners = {0, folder.st_uid, path.stat().st_uid}
-    return not folder.st_mode & stat.S_ISVTX or os.geteuid() in owners
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:

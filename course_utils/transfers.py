@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections import UserDict, UserList, deque
+from collections import UserDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ def to_device(
 ) -> T:
     """Return `obj` with every tensor in it on `device`, and everything else unchanged.
 
-    It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses.
+    It looks into dicts, lists, tuples, named tuples, dataclasses and their subclasses.
     Anything with a method `.to` is moved by that method: a module in place, as `module.to` does,
     which on XLA gives it new parameters. A tensor that occurs twice is moved once and
     stays shared, but two views of one storage become two tensors. Containers are copied, never
@@ -40,20 +40,14 @@ def to_device(
             always block, because a queued one could read or give wrong data.
 
     Raises:
-        ValueError: `device` does not name a kind of device, or `obj` contains itself.
+        ValueError: `device` does not name a kind of device.
         RuntimeError: the device is not in this machine.
     """
     target = as_torch_device(device)
     kind = kind_called(target.type)
     if kind.lazy:
         start_xla()  # without it torch has no such device
-    try:
-        return _walk(obj, _mover(target, non_blocking and kind.queues_copies))
-    except RecursionError:
-        raise ValueError(
-            f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked "
-            "through."
-        ) from None
+    return _walk(obj, _mover(target, non_blocking and kind.queues_copies))
 
 
 def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
@@ -70,15 +64,14 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
     if isinstance(node, tuple):
         parts = [_walk(part, move) for part in node]
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
-    if isinstance(node, dict | UserDict | list | UserList | deque):
+    if isinstance(node, dict | UserDict | list):
         result = copy.copy(node)
         for key, part in node.items() if isinstance(node, dict | UserDict) else enumerate(node):
             result[key] = _walk(part, move)
         return result
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         twin = copy.copy(node)
-        fields = [each for each in dataclasses.fields(node) if hasattr(node, each.name)]
-        for field in fields:  # object's own way, for frozen ones too
+        for field in dataclasses.fields(node):  # object's own way, for frozen ones too
             object.__setattr__(twin, field.name, _walk(getattr(node, field.name), move))
         return twin
     return node

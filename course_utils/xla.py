@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from types import ModuleType
 
 import torch
+from torch import nn
 
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.libpython import NAME, how_to_install, load_libpython
@@ -23,6 +24,8 @@ from course_utils.kinds import kind_called
 
 # how .item() reads a value; torch_xla counts it as a fallback
 READING = "aten::_local_scalar_dense"
+# of PyTorch, what torch_xla 2.8 and later replace when they are imported (_patched_functions.py)
+REPLACED = ((nn, "GRU"), (nn.utils, "clip_grad_norm_"))
 
 _first_device: torch.device | None = None  # XLA's, from when `start_xla` has started it
 
@@ -64,7 +67,8 @@ def _pjrt_problem() -> str | None:
 
 @functools.cache
 def import_torch_xla() -> ModuleType:
-    """Import torch_xla without its side effects: no message, log handler or choice of device.
+    """Import torch_xla without its side effects: no message, log handler or choice of device, and
+    PyTorch's own `nn.GRU`, where torch_xla's fails on whatever is not XLA.
 
     A plain import without a TPU warns on stderr, sends every later warning there too, and sets
     PJRT_DEVICE=CPU for this process and all its children; so does this one where
@@ -83,6 +87,9 @@ def import_torch_xla() -> ModuleType:
             import torch_xla
     finally:
         logging.root.handlers[:] = handlers
+    for owner, name in REPLACED:
+        now = getattr(owner, name)
+        setattr(owner, name, getattr(now, "_orig", now))  # where torch_xla keeps what it replaced
     if tpu_chips():  # looks at the PCI bus and at /dev, never at the network
         os.environ.setdefault("PJRT_DEVICE", "TPU")
     return torch_xla

@@ -10,7 +10,7 @@ network that was counted (`network`, with `counting` and `memory`), of a network
 beforehand (`known_networks`), and of language models, whose shape is enough (`language`). A
 `machine` is a chip of the table of data sheets (`chips`), with its number and link; after it
 nobody sees a name. `time` makes seconds of the two, and says how far they may be off. An `answer`
-adds prices; `answers` compares them, with `free`, `advice` and `words`.
+adds prices; `answers` compares them, with `free`, `choice`, `advice` and `words`.
 """
 
 from typing import TYPE_CHECKING

@@ -2,125 +2,26 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from course_tools.estimate.answer import Answer
-from course_tools.estimate.free import best_free, cut_into_sessions, offer_of, sessions_text
-from course_tools.estimate.prices import KINDS
+from course_tools.estimate.choice import FREE_S, choose, comparable, surely_faster
+from course_tools.estimate.free import cut_into_sessions, offer_of, sessions_text
 from course_tools.estimate.words import listed, span
 
-FREE_S = 600  # a job that takes so many seconds is not worth renting for
 MOST_GROUPS = 2  # that the answer names of those too close to call
-AS_MUCH = 1.25  # times the cost or time of an unchecked device are about as much
-# A CPU has probably done a job in a minute if it has no more operations than that, and a card does
-# not take longer than two, even at the slow end, nor is it limited by its memory. The CPUs that
-# pytorch-image-models publishes (i7-12700H and i9-10940X, one image at a time in fp32) reach 110
-# GFLOP/s or more with nine in ten networks.
-SMALL_FLOPS, SMALL_S = 60 * 110e9, 120
-
-
-class Choice(NamedTuple):
-    """The device to take, and why.
-
-    Attributes:
-        row: the device, or None where the step fits none.
-        why: "free" where a free offer carries the job; "small" where one's own CPU probably does;
-            "minutes" where it is not worth renting for; "cheapest" or "fastest" of those whose
-            whole interval is in time (all of them, where there is no deadline); "perhaps" where no
-            such device is and this one has the best chance; "late" where none can be in time and
-            this one is the fastest.
-        cheaper: the cheapest device, where it costs less but only may be in time, or None.
-    """
-
-    row: Answer | None
-    why: str
-    cheaper: Answer | None = None
-
-
-def choose(
-    rows: Sequence[Answer], deadline_hours: float | None, free: Sequence[Answer] = ()
-) -> Choice:
-    """Choose a device: one's own if it needs minutes, then what is free, then what costs least.
-
-    What is rented meets the deadline even at the slow end of its interval. Without a price that
-    can be compared it is the fastest one. An unchecked device is passed over for a checked one
-    that takes about as much.
-
-    Args:
-        rows: the devices.
-        deadline_hours: when it must be done, or None.
-        free: the same job on what is free.
-    """
-    able = [row for row in rows if row.fits is not False]
-    limit = math.inf if deadline_hours is None else deadline_hours
-    own = [row for row in able if row.machine is None]
-    for row in own:
-        if row.hours * 3600 <= FREE_S and row.hours_interval[1] <= limit:
-            return Choice(row, "cheapest")
-    if able and not own and _is_small(_fastest(able)):
-        return Choice(_fastest(able), "small")
-    offer = best_free(free, limit)
-    if offer and not any(_surely_faster(row, offer) for row in own):
-        return Choice(offer, "free")
-    if not able:
-        return Choice(None, "fits none")
-    quick = [row for row in able if row.hours_interval[1] <= min(limit, FREE_S / 3600)]
-    if quick and not own:
-        return Choice(least(quick, "hours"), "minutes")
-    in_time = [row for row in able if row.hours_interval[1] <= limit]
-    if not in_time:
-        perhaps = [row for row in able if row.hours_interval[0] <= limit]
-        if not perhaps:
-            return Choice(_fastest(able), "late")
-        return Choice(least(perhaps, "hours"), "perhaps")
-    priced = [row for row in comparable(able) if row.hours_interval[0] <= limit]
-    sure = [row for row in priced if row.hours_interval[1] <= limit]
-    best = least(sure, "cost") if sure else least(in_time, "hours")
-    cheaper = min(priced, key=lambda row: row.cost or 0.0, default=None)
-    if cheaper in sure:
-        cheaper = None
-    return Choice(best, "cheapest" if sure else "fastest", cheaper)
-
-
-def _fastest(rows: Sequence[Answer]) -> Answer:
-    return min(rows, key=lambda row: row.hours)
-
-
-def least(rows: Sequence[Answer], what: str) -> Answer:
-    """Return the row of the least "hours" or "cost", each at the upper end of its interval.
-
-    An unchecked row has to be less by a quarter.
-    """
-
-    def weighed(row: Answer) -> float:
-        _, upper = getattr(row, f"{what}_interval")
-        return float(upper) * (1.0 if row.checked else AS_MUCH)
-
-    return min(rows, key=weighed)
-
-
-def _is_small(row: Answer) -> bool:
-    """Return whether a CPU has probably done the job in a minute too."""
-    known = row.flops is not None and row.flops <= SMALL_FLOPS
-    return known and row.limit != "memory" and row.hours_interval[1] * 3600 <= SMALL_S
-
-
-def comparable(rows: Sequence[Answer]) -> list[Answer]:
-    """Return the rows whose prices can be compared: those in the user's own currency, and of the
-    first kind of offer that any of them has, or of the user's own price.
-
-    The examples are in dollars, so any other currency is the user's. What is free is so in all.
-    """
-    prices = [row.price for row in rows if row.price is not None]
-    others = [price.currency for price in prices if price.currency != "$"]
-    currency = others[0] if others else "$"
-    kinds = [kind for kind in KINDS if any(price.kind == kind for price in prices)]
-    like = ("", *kinds[:1])
-    return [
-        row
-        for row in rows
-        if row.price and (row.cost == 0 or (row.currency == currency and row.price.kind in like))
-    ]
+# the first sentence, by why a device was chosen
+FIRST = {
+    "small": "The job is small: {name} takes {amounts}. Your own CPU is probably enough: measure "
+    "a step on it{own}.",
+    "minutes": "The job is short: {name} takes {amounts}. Before you rent, measure a step on your "
+    "own machine{own}.",
+    "cheapest": "Rent {name}: {amounts}.",
+    "cheapest, your own": "Stay on {name}: {amounts}.",
+    "fastest": "{Name} is the fastest: {amounts}.",
+    "fastest, in time": "{Name} meets {limit} even at the slow end: {amounts}.",
+    "perhaps": "None surely meets {limit}. {Name} may: {amounts}.",
+    "late": "None of them meets {limit}: the fastest is {name}, {amounts}.",
+}
 
 
 def advice(
@@ -140,48 +41,53 @@ def advice(
     row, why, cheaper = choose(rows, deadline_hours, free)
     if row is None:
         return "It fits none of these devices."
-    limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
-    if deadline_hours == 1:
-        limit = "your hour"
-    amounts, name = _amounts(row), the(row)
-    own = " and pass this_machine=" if takes_own else ""
     others: list[str] = []
-    if why == "late":
-        first = f"None of them meets {limit}: the fastest is {name}, {amounts}."
-    elif why == "perhaps":
-        first = f"None surely meets {limit}. {_start(name)} may: {amounts}."
-    elif why == "fastest" and not limit:
-        first = f"{_start(name)} is the fastest: {amounts}."
-    elif why == "fastest":
-        first = f"{_start(name)} meets {limit} even at the slow end: {amounts}."
-        if cheaper:
-            others = [f"{_start(the(cheaper))} may miss them: {_amounts(cheaper)}."]
-    elif why == "free":
-        first = _take_what_is_free(row)
-        if row.hours_interval[1] >= 1:
-            others = _faster(row, rows)
-    elif why == "small":
-        first = (
-            f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
-            f"measure a step on it{own}."
-        )
-    elif why == "minutes":
-        first = (
-            f"The job is short: {name} takes {amounts}. Before you rent, measure a step on your "
-            f"own machine{own}."
-        )
-    else:
-        first = f"Rent {name}: {amounts}." if row.machine else f"Stay on {name}: {amounts}."
-        others = _passed_over(row, rows, deadline_hours)
-        if cheaper:
-            cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
-            less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
-            others.append(f"{_start(the(cheaper))} {less} but may miss {limit}.")
-        elif not row.machine and row.hours * 3600 > FREE_S:
-            others += _faster(row, rows)
+    if why == "free" and row.hours_interval[1] >= 1:
+        others = _faster(row, rows)
+    elif why == "fastest" and cheaper:
+        others = [f"{_start(the(cheaper))} may miss them: {_amounts(cheaper)}."]
+    elif why == "cheapest":
+        others = _beside_cheapest(row, cheaper, rows, deadline_hours)
     if aside and others:  # it is not what they are compared with
         others[0] = f"As asked, {others[0][:1].lower()}{others[0][1:]}"
+    first = _first_sentence(row, why, deadline_hours, takes_own)
     return " ".join(filter(None, [first, aside, *others]))
+
+
+def _first_sentence(row: Answer, why: str, deadline_hours: float | None, takes_own: bool) -> str:
+    if why == "free":
+        return _take_what_is_free(row)
+    if why == "cheapest" and row.machine is None:
+        why = "cheapest, your own"
+    if why == "fastest" and deadline_hours is not None:
+        why = "fastest, in time"
+    return FIRST[why].format(
+        name=the(row),
+        Name=_start(the(row)),
+        amounts=_amounts(row),
+        limit="" if deadline_hours is None else _limit(deadline_hours),
+        own=" and pass this_machine=" if takes_own else "",
+    )
+
+
+def _limit(deadline_hours: float) -> str:
+    return "your hour" if deadline_hours == 1 else f"your {deadline_hours:g} hours"
+
+
+def _beside_cheapest(
+    best: Answer, cheaper: Answer | None, rows: Sequence[Answer], deadline_hours: float | None
+) -> list[str]:
+    """Return what costs less but is not like it, or may be late; or what is faster than one's own
+    machine.
+    """
+    said = _passed_over(best, rows, deadline_hours)
+    if cheaper and deadline_hours is not None:
+        cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
+        less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
+        return [*said, f"{_start(the(cheaper))} {less} but may miss {_limit(deadline_hours)}."]
+    if best.machine is None and best.hours * 3600 > FREE_S:
+        return said + _faster(best, rows)
+    return said
 
 
 def _passed_over(best: Answer, rows: Sequence[Answer], deadline_hours: float | None) -> list[str]:
@@ -224,15 +130,11 @@ def _take_what_is_free(row: Answer) -> str:
 
 def _faster(row: Answer, rows: Sequence[Answer]) -> list[str]:
     """Return a sentence on the cheapest of the surely faster devices, if there is one."""
-    faster = [each for each in comparable(rows) if _surely_faster(each, row)]
+    faster = [each for each in comparable(rows) if surely_faster(each, row)]
     if not faster:
         return []
     cheapest = min(faster, key=lambda each: each.cost or 0.0)
     return [f"{_start(the(cheapest))} would take {_amounts(cheapest)}."]
-
-
-def _surely_faster(one: Answer, other: Answer) -> bool:
-    return one.fits is not False and one.hours_interval[1] < other.hours_interval[0]
 
 
 def the(row: Answer) -> str:

@@ -6,19 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from course_tools.estimate.advice import (
-    advice,
-    choose,
-    comparable,
-    least,
-    the,
-    too_close_to_call,
-)
+from course_tools.estimate.advice import advice, the, too_close_to_call
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.checks import check_deadline, check_positive
 from course_tools.estimate.chips import find_chip
+from course_tools.estimate.choice import choose, comparable, least
 from course_tools.estimate.demand import Demand
 from course_tools.estimate.free import free_sessions
 from course_tools.estimate.machine import HERE, Machine
@@ -34,22 +28,23 @@ if TYPE_CHECKING:
 FORMAT = "course_tools.estimate 4"
 HEADER = ("device", "time", "cost", "fits", "why")
 LONG_HEADER = ("device", "precision", "step", "per second", "per 1,000", "memory", "factor")
+Asked = TypeVar("Asked", bound=Demand, covariant=True)  # such as NetworkDemand, Tuning or Serving
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(Generic[Asked]):
     """The time and money of a job on each machine.
 
     Attributes:
         rows: an answer for each machine, in the order of the question.
-        demand: what a step asks of any machine.
+        demand: what a step asks of any machine; its `memory` says what fills that of one device.
         samples: in one epoch.
         epochs: how many times all samples are used.
         deadline_hours: when it must be done, or None.
     """
 
     rows: tuple[Answer, ...]
-    demand: Any  # a Demand; each kind has more to tell, such as `work` and `memory`
+    demand: Asked
     samples: float
     epochs: int
     deadline_hours: float | None
@@ -85,16 +80,6 @@ class Answers:
     def _answer(self, machine: Machine, price: Price | None, where: str = "") -> Answer:
         return answer_on(self.demand, machine, self.samples, self.epochs, price, where)
 
-    @property
-    def work(self) -> Any:
-        """The counted step of one device, of a network or a fine-tuning."""
-        return self.demand.work
-
-    @property
-    def memory(self) -> Any:
-        """What fills the memory of one device."""
-        return self.demand.memory
-
     def cheapest(self, deadline_hours: float | None = None) -> Answer | None:
         """Return the machine with a price and memory enough that costs least, at the dear end of
         its interval, or None. An unchecked one has to cost less by a quarter.
@@ -112,18 +97,20 @@ class Answers:
     @property
     def answer(self) -> str:
         """The answer in a sentence or two."""
-        usual = self.demand.first_line(self.rows)
-        asked = self.rows, self.deadline_hours, self.free
-        text = usual or advice(
-            *asked, takes_own=self.demand.together, aside=self._in_larger_batches(*asked)
+        text = self.demand.first_line(self.rows) or advice(
+            self.rows,
+            self.deadline_hours,
+            self.free,
+            takes_own=self.demand.together,
+            aside=self._in_larger_batches(),
         )
         if any(row.fits is not False for row in self.rows):
             return text
         return f"{text} {self._way_out()}".rstrip()
 
-    def _in_larger_batches(self, *asked: Any) -> str:
+    def _in_larger_batches(self) -> str:
         """Return what the recommended device takes with more at once, if that is usual, or ""."""
-        row, _, _ = choose(*asked)
+        row, _, _ = choose(self.rows, self.deadline_hours, self.free)
         machine = row.machine if row else None
         larger = self.demand.larger(machine, self.samples) if machine else None
         if row is None or machine is None or larger is None:
@@ -182,7 +169,7 @@ class Answers:
         rented = [row.price.provider for row in estimated if row.price and row.cost]
         in_dollars = [row.device for row in estimated if row.price and row.price.currency == "$"]
         lines += billing(rented, in_dollars) if rented else []
-        epochs = self.epochs if getattr(self.demand, "training", False) else None
+        epochs = self.epochs if self.demand.training else None
         lines += filter(None, (free_sessions(row, epochs) for row in self.free))
         return "\n".join([table, *map(wrapped, lines)])
 
@@ -275,7 +262,7 @@ def answer_on(
 
 
 def answer_all(
-    make: Callable[[], Demand],
+    make: Callable[[], Asked],
     machines: Sequence[Machine],
     *,
     samples: float,
@@ -284,7 +271,7 @@ def answer_all(
     prices: Any,
     currency: str,
     this_machine: Any = None,
-) -> Answers:
+) -> Answers[Asked]:
     """Return the answers of some machines; what is asked of them is checked before `make` runs.
 
     Args:

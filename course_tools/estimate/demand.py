@@ -35,6 +35,14 @@ class StepOnMachine:
     tokens_per_s: tuple[float, float] | None = None
 
 
+class Needed(Protocol):
+    """What fills the memory of one device."""
+
+    @property
+    def needed_bytes(self) -> float | None:
+        """Bytes that a device must have; None where that is not known."""
+
+
 class AsAsked:
     """A demand whose batch is a part of the question, and whose answer is the usual one."""
 
@@ -51,7 +59,9 @@ class Demand(Protocol):
     Attributes:
         batch: samples in a step on each device.
         flops: arithmetic operations of a step on one device; None where they are not known.
+        memory: that a step takes of one device.
         together: whether several devices can share the job.
+        training: whether it is one; else nothing is learned.
     """
 
     @property
@@ -61,7 +71,13 @@ class Demand(Protocol):
     def flops(self) -> float | None: ...  # noqa: D102
 
     @property
+    def memory(self) -> Needed: ...  # noqa: D102
+
+    @property
     def together(self) -> bool: ...  # noqa: D102
+
+    @property
+    def training(self) -> bool: ...  # noqa: D102
 
     def on(self, machine: Machine) -> StepOnMachine:
         """Return the step on a machine; ValueError where it has no such precision or link."""

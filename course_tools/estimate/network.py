@@ -39,7 +39,7 @@ def estimate(
     count: int = 1,
     link: str | None = None,
     **fields: Any,
-) -> Answers:
+) -> Answers["NetworkDemand"]:
     """Estimate how long a job would take on devices that are not here, and for what money.
 
     The model is counted without data (see `count_work`), and its operations, bytes and kernels
@@ -74,7 +74,7 @@ def estimate(
 
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
-        shows itself and has `details`, `to_frame`, `to_json` and `cheapest`; `memory`
+        shows itself and has `details`, `to_frame`, `to_json` and `cheapest`; `demand.memory`
         says what fills the memory, and `free` has the job on what Colab and Kaggle give away.
 
     Raises:

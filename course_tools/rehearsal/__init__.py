@@ -21,7 +21,7 @@ The modules, each of which uses only those below it:
     __main__, pytest_fixture   begin a rehearsal for a script, and for a test
     rehearse      the block: what there is, the names to replace, the watch; puts everything back
     tensors, makers, gradients, storages, gpu_modules, data_parallel, processes, distributed,
-    untraced, autocast            the names that are replaced, and what stands there meanwhile
+    untraced, autocast, profiling the names that are replaced, and what stands there meanwhile
     operations    the watch: sees each operation, checks it, runs it on the CPU, marks its results
     rules         which operation accepts what on which device, as tables, and PyTorch's words
     report        what was seen, in words; compiled_code: what nobody looked into

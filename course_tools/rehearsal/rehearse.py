@@ -15,6 +15,7 @@ from course_tools.rehearsal import (
     gradients,
     makers,
     processes,
+    profiling,
     storages,
     tensors,
     untraced,
@@ -29,7 +30,7 @@ from course_tools.rehearsal.world import State, World
 #: what a program asks of PyTorch, and what stands there meanwhile
 REPLACED = (
     *(tensors, makers, gradients, storages, gpu_modules, data_parallel),
-    *(processes, distributed, untraced, autocast),
+    *(processes, distributed, untraced, autocast, profiling),
 )
 NO_COMMAND = Command()
 

@@ -14,7 +14,6 @@ import re
 import signal
 import sys
 import threading
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -147,7 +146,6 @@ def fit(request: Request, accelerator: str, count: int) -> None:
 
 def fit_as_rank(rank: int, request: Request, accelerator: str, count: int) -> None:
     """Train as one rank of ddp: Lightning finds its rank in the variable LOCAL_RANK."""
-    threading.Thread(target=end_a_stopped_training, daemon=True).start()
     if sys.platform == "linux":
         # Python would ask the server for the workers of a loader, which knows no class of theirs.
         multiprocessing.set_start_method("fork", force=True)  # as in a rank of torchrun
@@ -159,10 +157,7 @@ def train(request: Request) -> None:
     """Train in as many processes as there are devices; raises what torch raises of a rank."""
     accelerator, count = choose_accelerator(request)
     check_checkpoint(request)
-    try:
-        _store, variables = open_rendezvous()  # held until the ranks have ended
-    except ConnectionError as error:
-        raise LaunchError(str(error)) from None
+    _store, variables = open_rendezvous()  # held until the ranks have ended
     os.environ.update(variables)
     if request.resume and not request.checkpoint.exists():
         print(f"there is no checkpoint in {request.out}, so this begins with epoch 1")
@@ -239,13 +234,6 @@ def end_with_the_launcher() -> None:
     end_group(os.getpgrp())
 
 
-def end_a_stopped_training() -> None:
-    """Do the same from a rank, later, in case that the process which starts the ranks cannot."""
-    os.read(LAUNCHER, 1)
-    time.sleep(5)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
 def send(report: int, why: str, refused: bool) -> None:
     """Tell the launcher why this training failed; a pipe works on a full disk too."""
     os.write(report, json.dumps({"why": why[:2000], "refused": refused}).encode())
@@ -265,11 +253,9 @@ def main() -> int:
 
 
 if __name__ == "__mp_main__":  # imported under this name by a spawned rank, and by the server
-    LAUNCHER = os.dup(0)  # Python closes standard input before the rank begins
     calm_lightning()
     asked = Request(**json.loads(os.environ[REQUEST]))
     if asked.spawns:
-        threading.Thread(target=end_a_stopped_training, daemon=True).start()
         load_function(asked.training)  # what is sent is made of the classes in its file
         leave_torch_xla_out()
 if __name__ == "__main__":

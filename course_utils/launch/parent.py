@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from course_utils.atomic_write import can_replace, file_identity
+from course_utils.atomic_write import file_identity
 from course_utils.launch.environment import clean_environment, short_temporary_folder
 from course_utils.launch.processes import REQUEST, end_group, how_it_ended
 from course_utils.launch.request import LaunchError, Request
@@ -85,10 +85,7 @@ def run_training(
     )
     with _own_folder(request) as lock, short_temporary_folder() as variables:
         saved_before = file_identity(request.checkpoint)
-        parts_before = request.parts()
         status, report = _follow(request, lock, variables)
-        for part in request.parts() - parts_before:  # what a rank of this launch was writing
-            part.unlink()
         if status == 0 and not report:
             return RunResult.load(request.result_file)
         if report:
@@ -121,10 +118,7 @@ def _own_folder(request: Request) -> Iterator[int]:
     """Create the folder, and lock it for as long as this process or the training runs."""
     lock = _open_lock(Path(request.out))
     try:
-        holder = os.read(lock, 1000)
-        _take_lock(lock, holder, request)
-        _refuse_files_of_others(request, holder)
-        _sign_lock(lock, request)
+        _take_lock(lock, request)
         yield lock
     finally:
         os.close(lock)
@@ -141,44 +135,34 @@ def _open_lock(folder: Path) -> int:
         ) from None
 
 
-def _take_lock(lock: int, holder: bytes, request: Request) -> None:
-    """Take the lock, or raise LaunchError with the name of who holds it."""
+def _take_lock(lock: int, request: Request) -> None:
+    """Take the lock and write into it who holds it, or raise LaunchError with the name of who does.
+
+    Nothing is written where a file of the folder is no launch's.
+    """
     import fcntl
 
+    holder = os.read(lock, 1000)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         other = holder.decode(errors="replace") or "another launch"
         raise LaunchError(f"{request.out} is in use by {other}. Choose another folder.") from None
-
-
-def _sign_lock(lock: int, request: Request) -> None:
-    """Write into the lock file who holds it, for the error of another launch."""
-    name = request.training.encode(errors="backslashreplace")  # a file's may be in any encoding
-    try:
-        os.truncate(lock, 0)
-        os.pwrite(lock, HOLDER + name + b" (process %d)" % os.getpid(), 0)
-    except OSError as error:
-        raise LaunchError(f"nothing can be written to the folder {request.out}: {error}.") from None
+    _refuse_files_of_others(request, holder)
+    os.truncate(lock, 0)
+    os.pwrite(lock, HOLDER + f"{request.training} (process {os.getpid()})".encode(), 0)
 
 
 def _refuse_files_of_others(request: Request, holder: bytes) -> None:
-    """Raise LaunchError if a file here is no launch's, or if this user cannot replace it."""
-    for path in (request.checkpoint, request.result_file):
-        if not can_replace(path):
-            raise LaunchError(
-                f"{path} belongs to another user, in a sticky folder. Choose another folder."
-            )
+    """Raise LaunchError if a file here that would be overwritten is no launch's."""
     foreign = []
     if holder and not holder.startswith(HOLDER):
         foreign.append("launch.lock")
-    if request.result_file.is_file():
+    if request.result_file.exists():
         try:
             RunResult.load(request.result_file)
-        except ValueError:
+        except (OSError, ValueError):
             foreign.append(request.result_file.name)
-    elif request.result_file.exists():  # such as a folder; reading a pipe could wait for ever
-        foreign.append(request.result_file.name)
     if foreign:
         raise LaunchError(
             f"{request.out} holds a file {foreign[0]} that the launcher did not write, and would "
@@ -221,7 +205,7 @@ def _follow(request: Request, lock: int, variables: Mapping[str, str]) -> tuple[
         try:
             for line in lines:
                 if "connected peer ranks" not in line:  # Gloo announces each connection
-                    _show(line.removesuffix(END))
+                    print(line.removesuffix(END), end="", flush=True)
                 if line.endswith(END):
                     break
         except BaseException:
@@ -230,14 +214,3 @@ def _follow(request: Request, lock: int, variables: Mapping[str, str]) -> tuple[
     os.set_blocking(report, False)
     with open(report, "rb", buffering=0) as reported:
         return training.returncode, json.loads(reported.read(2**16) or b"{}")
-
-
-def _show(text: str) -> None:
-    """Print what a rank has printed, with those letters escaped that this output does not know."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=True)
-    except BrokenPipeError:  # such as `... | head -1`, which has what it wanted
-        raise
-    except OSError as error:
-        raise RunError(f"what the ranks print cannot be shown: {error}") from None

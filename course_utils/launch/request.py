@@ -59,7 +59,7 @@ class Request:
                 f"training must be the name of a function, not {self.training!r}: write "
                 "'path/to/file.py:function', from which each process can load it."
             )
-        if not isinstance(self.out, str) or not self.out or "\0" in self.out:
+        if not isinstance(self.out, str) or not self.out:
             raise LaunchError(f"out must be the name of a folder, not {self.out!r}.")
         object.__setattr__(self, "out", os.path.expanduser(self.out))
         object.__setattr__(self, "training", os.path.expanduser(self.training))
@@ -82,11 +82,6 @@ class Request:
     def result_file(self) -> Path:
         """The file in which a successful run leaves its result, as JSON."""
         return Path(self.out) / "result.json"
-
-    def parts(self) -> set[Path]:
-        """Return what saves of the checkpoint have left that did not come to their end."""
-        name = self.checkpoint.name + "." + "[0-9a-f]" * 8 + ".part"  # of `open_atomically`
-        return set(Path(self.out).glob(name))
 
 
 def _check_whole(name: str, value: object, least: int, most: float = math.inf) -> None:

@@ -2,12 +2,10 @@
 
 import os
 import sys
-from types import SimpleNamespace as Stand
 
 import pytest
 
 from course_utils.atomic_write import (
-    can_replace,
     file_identity,
     open_atomically,
     refuse_foreign,
@@ -45,15 +43,6 @@ def test_the_content_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypa
     monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
     write_atomically(tmp_path / "results.json", b"new")
     assert done == [len(b"new"), "replace"]
-
-
-def test_a_file_that_has_the_name_of_the_part_is_not_written_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("secrets.token_hex", lambda count: "0" * 2 * count)
-    theirs = tmp_path / "results.json.00000000.part"
-    theirs.write_text("theirs")
-    with pytest.raises(FileExistsError):
-        write_atomically(tmp_path / "results.json", "new")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
 
 
 def test_a_file_knows_that_it_was_written_again_though_nothing_changed(tmp_path):
@@ -119,17 +108,3 @@ def test_a_file_of_somebody_else_is_refused_and_an_empty_one_of_nobody_is_not(tm
     path.write_bytes(b"\xff a thesis")
     with pytest.raises(FileExistsError, match="something else"):
         refuse_foreign(path, "mark")
-
-
-@pytest.mark.parametrize(
-    ("user", "mode", "allowed"),
-    [(1, 0o1777, True), (2, 0o1777, True), (3, 0o1777, False), (3, 0o777, True), (0, 0o1777, True)],
-)
-def test_in_a_sticky_folder_a_file_is_its_owners_and_the_folders_and_roots(
-    monkeypatch, user, mode, allowed
-):
-    """`man 1 chmod`, "restricted deletion flag"; user 1 has the folder, and 2 the file."""
-    folder = Stand(stat=lambda: Stand(st_uid=1, st_mode=mode))
-    there = {"exists": lambda: True, "stat": lambda: Stand(st_uid=2)}
-    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
-    assert can_replace(Stand(**there, resolve=lambda: Stand(parent=folder))) == allowed

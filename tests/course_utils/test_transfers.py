@@ -31,6 +31,10 @@ class Sealed:
     later: object = dataclasses.field(init=False, default=3)
 
 
+class Mine(list):
+    """A list of a program's own."""
+
+
 POOL = [torch.arange(3.0), torch.ones(2, 2, dtype=torch.int64), torch.tensor(True), torch.empty(0)]
 LEAVES = (
     st.sampled_from(POOL)
@@ -49,7 +53,6 @@ def containers(inside):
         | st.dictionaries(st.text(max_size=2) | st.integers(), inside, max_size=4)
         | st.builds(Pair, inside, inside)
         | st.builds(Batch, inside, inside)
-        | st.lists(inside, max_size=3).map(collections.deque)
     )
 
 
@@ -62,7 +65,7 @@ def flat(obj):
         parts = [getattr(obj, field.name) for field in dataclasses.fields(obj)]
     elif isinstance(obj, dict):
         parts = list(obj.values())
-    elif isinstance(obj, list | tuple | collections.deque):
+    elif isinstance(obj, list | tuple):
         parts = list(obj)
     else:
         return [obj], "leaf"
@@ -127,37 +130,9 @@ def test_values_survive_the_way_to_a_second_device_and_back(in_xla):
     in_xla(move_there_and_back)
 
 
-@dataclasses.dataclass
-class Unfinished:
-    inputs: object
-    later: object = dataclasses.field(init=False)
-
-
-def test_a_field_that_is_not_set_yet_stays_unset():
-    moved = to_device(Unfinished(POOL[0]), NOWHERE)
-    assert moved.inputs.device == META and not hasattr(moved, "later")
-
-
 def test_a_frozen_dataclass_with_slots_is_moved():
     moved = to_device(Sealed(POOL[0]), NOWHERE)
     assert moved.inputs.device == META and moved.later == 3
-
-
-def test_a_field_without_a_value_is_an_error_that_names_it():
-    batch = Sealed(POOL[0])
-    object.__delattr__(batch, "later")
-    with pytest.raises(AttributeError, match="later"):
-        to_device(batch, NOWHERE)
-
-
-def test_what_contains_itself_is_refused():
-    batch, endless = Batch(POOL[0], None), [POOL[0]]
-    batch.name = [batch]
-    endless.append(endless)
-    with pytest.raises(ValueError, match="this Batch contains itself, or is nested too deeply"):
-        to_device(batch, NOWHERE)
-    with pytest.raises(ValueError, match="this list contains itself"):
-        to_device(endless, NOWHERE)
 
 
 @pytest.mark.parametrize(
@@ -173,13 +148,11 @@ def test_a_kind_of_dict_keeps_its_kind_and_its_keys(make):
     assert original["b"] is POOL[0]
 
 
-@pytest.mark.parametrize("make", [collections.UserList, type("Mine", (list,), {})])
-def test_a_kind_of_list_keeps_its_kind(make):
-    original = make([POOL[0], 1])
+def test_a_kind_of_list_keeps_its_kind():
+    original = Mine([POOL[0], 1])
     moved = to_device(original, NOWHERE)
-    assert (
-        type(moved) is make and moved[0].device == META and moved[1] == 1 and original[0] is POOL[0]
-    )
+    assert type(moved) is Mine and moved[0].device == META and moved[1] == 1
+    assert original[0] is POOL[0]
 
 
 def test_a_packed_sequence_moves_itself_and_keeps_its_batch_sizes_on_the_cpu():

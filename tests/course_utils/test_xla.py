@@ -67,6 +67,27 @@ print(names, logging.root.handlers)
     assert (done.stdout.strip(), done.stderr) == ("[] []", "")
 
 
+@pytest.mark.parametrize("lightning_imports_it", [False, True])
+def test_a_trainer_leaves_pytorchs_own_layers_and_functions(in_xla, lightning_imports_it):
+    code = """
+import torch
+from torch import nn
+from course_utils.lightning import trainer_kwargs
+from lightning.pytorch import Trainer
+if LIGHTNING_IMPORTS_IT:
+    Trainer(barebones=True, accelerator="cpu")
+    assert nn.GRU.__module__.startswith("torch_xla"), "torch_xla replaces it no longer"
+Trainer(**trainer_kwargs("cpu"), barebones=True)
+places = (torch, nn, nn.functional, nn.init, nn.utils, nn.utils.rnn, torch.optim)
+taken = [name for place in places for name, each in vars(place).items()
+         if str(getattr(each, "__module__", "")).startswith("torch_xla")]
+layer, rows = nn.GRU(4, 8, batch_first=True), torch.rand(2, 5, 4)
+print(taken, "torch_xla" in __import__("sys").modules, list(layer(rows)[0].shape))
+""".replace("LIGHTNING_IMPORTS_IT", str(lightning_imports_it))
+    done = start(code, fresh=True)
+    assert done.stdout.splitlines()[-1:] == ["[] True [2, 5, 8]"], done.stderr
+
+
 def test_whether_xla_was_started_is_known_without_starting_it(in_xla):
     assert started_xla() is None
     assert in_xla(started_xla) == in_xla(start_xla) == torch.device("xla", 0)

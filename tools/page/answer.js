@@ -37,7 +37,7 @@ import { YOURS } from "./question.js";
 
 const HOUR = 3600;
 const FREE_S = 600; // a job that takes so many seconds is not worth renting for
-// What a CPU has probably done in a minute too; advice.py says by which published speeds.
+// What a CPU has probably done in a minute too; choice.py says by which published speeds.
 const [SMALL_FLOPS, SMALL_S] = [60 * 110e9, 120];
 const BRIM = 0.9; // a step that needs more of a memory only just fits
 const MOST_GROUPS = 2; // that the answer names of those too close to call
@@ -66,7 +66,7 @@ function fastest(rows) {
 }
 
 /**
- * The row of the least time or cost, as `least` of course_tools/estimate/advice.py finds it.
+ * The row of the least time or cost, as `least` of course_tools/estimate/choice.py finds it.
  * @param {Row[]} rows
  * @param {"seconds" | "cost"} what
  */
@@ -76,7 +76,7 @@ function least(rows, what) {
 }
 
 /**
- * The rows whose prices can be compared, as `comparable` of course_tools/estimate/advice.py says.
+ * The rows whose prices can be compared, as `comparable` of course_tools/estimate/choice.py says.
  * @param {Row[]} rows
  */
 function comparable(rows) {
@@ -129,7 +129,7 @@ function bestFree(free, limit) {
 }
 
 /**
- * Choose a device, as `choose` of course_tools/estimate/advice.py does.
+ * Choose a device, as `choose` of course_tools/estimate/choice.py does.
  * @param {Row[]} rows
  * @param {number} limit in seconds
  * @param {Row[]} free the same job on what is free

@@ -327,7 +327,7 @@ def estimate_finetuning(
     deadline_hours: float | None = None,
     prices: Mapping[str, float] | str | None = None,
     currency: str = "$",
-) -> Answers:
+) -> Answers[Tuning]:
     """Estimate memory, hours and cost of fine-tuning a language model on one GPU.
 
         >>> found = estimate_finetuning("Llama 3.1 8B", "4-bit", devices=["RTX 4090"], tokens=10**7)

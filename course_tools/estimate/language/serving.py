@@ -121,6 +121,7 @@ class Serving:
     prompt: int
     generated: int
     together = False
+    training = False
     flops = None
 
     @property
@@ -285,7 +286,7 @@ def estimate_serving(
     deadline_hours: float | None = None,
     prices: Mapping[str, float] | str | None = None,
     currency: str = "$",
-) -> Answers:
+) -> Answers[Serving]:
     """Estimate memory, speed and cost of answering requests with a language model on one device.
 
         >>> asked = {"bits": 4, "runtime": "llama.cpp", "devices": ["RTX 3070"]}

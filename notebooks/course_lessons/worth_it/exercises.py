@@ -4,9 +4,9 @@ from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote
-from course_tools.estimate.advice import comparable
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers
+from course_tools.estimate.choice import comparable
 from course_tools.estimate.words import span
 
 

@@ -19,9 +19,9 @@ from matplotlib.transforms import Bbox
 from course_lessons.data.models import ResNet50
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import choose, comparable
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.answers import Answers
+from course_tools.estimate.choice import choose, comparable
 from course_tools.estimate.words import CENT, amount_text, listed, span
 from course_tools.figures import (
     BLUE,

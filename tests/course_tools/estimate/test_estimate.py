@@ -54,7 +54,7 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     row = answer["T4"]
     assert row.samples_per_s * row.step_s == pytest.approx(64)
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
-    assert row.flops == pytest.approx(answer.work.flops * 10**6 / 64)  # of the whole job
+    assert row.flops == pytest.approx(answer.demand.work.flops * 10**6 / 64)  # of the whole job
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
     assert row.cost_interval[1] == pytest.approx(row.cost * row.evidence.upper)
@@ -123,8 +123,8 @@ def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
 def test_one_run_of_the_model_finds_what_counting_and_memory_find_alone(model, training):
     both = estimate(model, X, batch=64, training=training)
     asked = {"batch": 64, "precision": "fp16", "training": training}
-    assert both.work == count_work(model, X, **asked)
-    assert both.memory == estimate_memory(model, X, **asked)
+    assert both.demand.work == count_work(model, X, **asked)
+    assert both.demand.memory == estimate_memory(model, X, **asked)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_a_sample_of_a_graph_network_is_a_graph_and_a_batch_is_one_large_graph()
     nodes, edges = torch.empty(1000, 64), torch.zeros(2, 5000, dtype=torch.int64)
     one = estimate(Graph(), (nodes, edges), devices=["T4"])
     eight = estimate(Graph(), (nodes, edges), batch=8, devices=["T4"])
-    assert (one.work.batch, eight.work.batch) == (1, 8)
+    assert (one.demand.work.batch, eight.demand.work.batch) == (1, 8)
     joined = nodes.repeat(8, 1), edges.repeat(1, 8)
-    assert eight.work.flops == estimate(Graph(), joined, devices=["T4"]).work.flops
-    assert eight.work.flops == 8 * one.work.flops
+    assert eight.demand.work.flops == estimate(Graph(), joined, devices=["T4"]).demand.work.flops
+    assert eight.demand.work.flops == 8 * one.demand.work.flops
     assert "a graph of 1,000 nodes and 5,000 edges" in plain(one).replace("whole ", "")
 
 
@@ -327,8 +327,8 @@ def test_the_update_moves_what_the_optimizer_reads_and_writes(optimizer, moved):
     net, asked = nn.Linear(4096, 4096, bias=False), {"devices": ["T4"], "loss": torch.sum}
     found = estimate(net, torch.empty(1, 4096), optimizer=optimizer, **asked)
     adam = estimate(net, torch.empty(1, 4096), **asked)
-    assert found.work.ops[-1].bytes_moved == moved * 4096**2
-    difference = adam.work.bytes_moved - found.work.bytes_moved
+    assert found.demand.work.ops[-1].bytes_moved == moved * 4096**2
+    difference = adam.demand.work.bytes_moved - found.demand.work.bytes_moved
     assert difference == (28 - moved) * 4096**2
     assert (found.rows[0].step_s < adam.rows[0].step_s) == (moved < 28)
     assert f"estimated with {optimizer}; with Adam, " in one_line(found.details())
@@ -336,9 +336,9 @@ def test_the_update_moves_what_the_optimizer_reads_and_writes(optimizer, moved):
 
 
 def test_an_optimizer_whose_update_is_not_known_is_counted_as_adam_and_the_result_says_so(model):
-    found = estimate(model, X, devices=["T4"], optimizer=torch.optim.RMSprop)
+    found, adam = (estimate(model, X, optimizer=one) for one in (torch.optim.RMSprop, "adam"))
     assert "Assumed: the update of RMSprop takes as long as Adam's." in plain(found)
-    assert found.work.ops[-1].bytes_moved == estimate(model, X).work.ops[-1].bytes_moved
+    assert found.demand.work.ops[-1].bytes_moved == adam.demand.work.ops[-1].bytes_moved
 
 
 def test_a_host_that_launches_faster_prepares_a_step_faster_by_the_same_factor():
@@ -572,7 +572,7 @@ def test_the_result_is_a_table_json_and_safe_html(answer):
     frame = answer.to_frame()
     assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
     saved = json.loads(answer.to_json())
-    assert saved["counted"]["matrix"]["flops"] == answer.work.flops
+    assert saved["counted"]["matrix"]["flops"] == answer.demand.work.flops
     assert "ops" not in saved["counted"]
     assert saved["rows"][0]["hours"] == answer["T4"].hours
     name = "<script>alert(1)</script>"
@@ -654,15 +654,15 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
 
 def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
     model, x = nn.Linear(16, 16).bfloat16(), X.bfloat16()
-    work = estimate(model, x, devices=["T4", "A100"]).work
+    work = estimate(model, x, devices=["T4", "A100"]).demand.work
     assert not [op for op in work.ops if op.name == "_to_copy" and op.elements == 16 * 16]
     with pytest.raises(ValueError, match="'fp32' was asked of a model in"):
         estimate(model, x, devices=["T4"], precision="fp32")
 
 
 def test_a_model_spread_over_devices_is_the_model_itself(model):
-    one, spread = (estimate(net, X, devices=["T4"]).work for net in (model, nn.DataParallel(model)))
-    assert spread == one
+    one, spread = (estimate(net, X, devices=["T4"]) for net in (model, nn.DataParallel(model)))
+    assert spread.demand.work == one.demand.work
 
 
 @pytest.mark.parametrize("seconds", [0.5, np.float32(0.5)], ids=["Python", "NumPy"])

@@ -9,8 +9,9 @@ from course_lessons.evidence.published import published
 from torch import nn
 
 from course_tools.estimate import estimate
-from course_tools.estimate.advice import advice, choose
+from course_tools.estimate.advice import advice
 from course_tools.estimate.chips import all_chips
+from course_tools.estimate.choice import choose
 from course_tools.estimate.free import cut_into_sessions, free_sessions
 from course_tools.estimate.own_card import buy_or_rent
 from course_tools.estimate.prices import KINDS, list_prices, price_file

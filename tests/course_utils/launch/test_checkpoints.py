@@ -1,7 +1,6 @@
 """The checkpoint of a launch: whole at every moment, and harmless to read."""
 
 import os
-import zipfile
 from dataclasses import replace
 
 import pytest
@@ -11,15 +10,7 @@ from course_utils.launch.checkpoints import WholeCheckpoints, check_checkpoint
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
 
-STATE = {
-    "epoch": 2,
-    "global_step": 6,
-    "state_dict": {},
-    "optimizer_states": [],
-    "lr_schedulers": [],
-    "loops": {},
-    "callbacks": {"EpochReport": {"losses": [0.3, 0.2, 0.1], "seed": None}},
-}
+STATE = {"epoch": 2, "callbacks": {"EpochReport": {"losses": [0.3, 0.2, 0.1], "seed": None}}}
 
 
 @pytest.fixture
@@ -77,8 +68,10 @@ def test_a_whole_checkpoint_is_accepted(request_to_resume):
 
 
 @pytest.mark.parametrize("resume", [True, False])
-@pytest.mark.parametrize("content", [b"", b"half a file", Hostile()])
-def test_a_checkpoint_that_is_torn_or_holds_code_is_refused(request_to_resume, content, resume):
+@pytest.mark.parametrize("content", [b"", b"half a file", Hostile(), {"state_dict": {}}])
+def test_a_checkpoint_that_is_torn_or_foreign_or_holds_code_is_refused_and_kept(
+    request_to_resume, content, resume
+):
     if isinstance(content, bytes):
         request_to_resume.checkpoint.write_bytes(content)
     else:
@@ -86,6 +79,7 @@ def test_a_checkpoint_that_is_torn_or_holds_code_is_refused(request_to_resume, c
     with pytest.raises(LaunchError, match=r"not a whole checkpoint.*another folder") as refused:
         check_checkpoint(replace(request_to_resume, resume=resume))
     assert "weights_only" not in str(refused.value)  # torch would advise to turn that off
+    assert os.listdir(request_to_resume.out) == ["last.ckpt"]
 
 
 def test_lightning_is_given_no_code_either(request_to_resume):
@@ -93,60 +87,6 @@ def test_lightning_is_given_no_code_either(request_to_resume):
     torch.save(Hostile(), path)
     with pytest.raises(Exception, match="Weights only load failed"):
         files.load_checkpoint(path, weights_only=False)
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"state_dict": None}, "no 'state_dict'"),
-        ({"loops": None}, "no 'loops'"),
-        ({"callbacks": {"EpochReport": {"losses": ["a", "b"]}}}, "losses are not numbers"),
-        ({"callbacks": {"EpochReport": {"losses": [0.1] * 4}}}, "more losses than epochs"),
-        ({"callbacks": {}}, "KeyError"),
-        ({"epoch": torch.tensor([1, 2])}, "its epoch is not a whole number"),
-        ({"epoch": float("nan")}, "its epoch is not a whole number"),
-        ({"epoch": 1.5}, "its epoch is not a whole number"),
-        ({"epoch": True}, "its epoch is not a whole number"),
-        ({"epoch": -1}, "its epoch is not a whole number"),
-        ({"global_step": -100}, "its global_step is not a whole number"),
-        ({"a text": "x" * 20_000_000}, "holds too many objects"),
-    ],
-)
-def test_a_forged_checkpoint_is_refused_in_one_sentence(request_to_resume, changed, words):
-    state = {key: value for key, value in (STATE | changed).items() if value is not None}
-    torch.save(state, request_to_resume.checkpoint)
-    with pytest.raises(LaunchError, match=words) as refused:
-        check_checkpoint(request_to_resume)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "size"),
-    [(bytes(50_000_000), "0.1 GB"), (os.urandom(500_000) + bytes(500_000), "0.0 GB")],
-    ids=["much", "twice"],
-)
-def test_a_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resume, content, size):
-    with zipfile.ZipFile(request_to_resume.checkpoint, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("archive/data.pkl", content)
-    with pytest.raises(LaunchError, match=f"would unpack to {size}"):
-        check_checkpoint(request_to_resume)
-
-
-@pytest.mark.parametrize(("size", "refused"), [(20_000_000, False), (20_000_001, True)])
-def test_what_torch_would_read_object_by_object_has_twenty_megabytes(
-    request_to_resume, size, refused
-):
-    with zipfile.ZipFile(request_to_resume.checkpoint, "w") as archive:
-        archive.writestr("archive/data.pkl", bytes(size))
-    with pytest.raises(LaunchError) as found:  # it is no checkpoint in any case
-        check_checkpoint(request_to_resume)
-    assert ("too many objects" in str(found.value)) == refused
-
-
-def test_a_pipe_in_place_of_a_checkpoint_is_refused(request_to_resume):
-    os.mkfifo(request_to_resume.checkpoint)
-    with pytest.raises(LaunchError, match="not a file"):
-        check_checkpoint(request_to_resume)
 
 
 def test_a_run_that_has_had_all_its_epochs_is_refused(tmp_path):

@@ -25,7 +25,6 @@ TRAINING = "json:loads"  # a function that is there; none of these tests runs it
         (["--strategy", "dp"], "strategy must be ddp_spawn or ddp, not 'dp'"),
         (["--accelerator", "tpu"], "accelerator='tpu'"),
         (["--seed", "-1"], "seed must be a whole number of 0 to 4294967295, not -1"),
-        (["--out", "a\0b"], "out must be the name of a folder"),
         (["--training", "nobody"], "'nobody' does not name a function"),
         (["--training", "missing.py:make"], "there is no file 'missing.py'"),
     ],

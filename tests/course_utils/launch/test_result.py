@@ -28,13 +28,11 @@ def test_a_result_shows_its_first_and_its_last_loss(ranks, losses, words):
     assert all(each in shown for each in words) and ("train_loss" in shown) == bool(losses)
 
 
-CHANGES = [{"losses": "no"}, {"losses": [[1]]}, {"train_s": None}, {"ranks": "2"}, {"more": 1}]
-FORGED = [json.dumps(vars(RESULT) | change) for change in CHANGES]
-TORN = ["", '{"training": "a.py:f", "stra', "null", "[]", "[" * 100_000]
+TORN = ["", '{"training": "a.py:f", "stra', "null", "[]", json.dumps(vars(RESULT) | {"more": 1})]
 
 
-@pytest.mark.parametrize("text", FORGED + TORN)
-def test_a_forged_or_torn_result_is_refused_by_name(tmp_path, text):
+@pytest.mark.parametrize("text", TORN)
+def test_a_foreign_or_torn_result_is_refused_by_name(tmp_path, text):
     path = tmp_path / "result.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"result.json is not the result of a launch"):

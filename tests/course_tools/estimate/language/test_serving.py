@@ -35,14 +35,14 @@ def serve(model="Llama 3.1 8B", card="A100 80GB", **asked):
     ],
 )
 def test_weights_and_cache_are_what_was_published(name, bits, prompt, gib):
-    memory = serve(name, bits=bits, prompt=prompt, generated=2048)[0].memory
+    memory = serve(name, bits=bits, prompt=prompt, generated=2048)[0].demand.memory
     assert memory.weights + memory.cache == pytest.approx(gib * GIB, rel=0.06)
 
 
 def test_keys_and_values_of_shared_heads_take_their_share():
     # 2 * 32 layers * 8 heads * 128 * 2 bytes: Llama 3 8B; Llama 2 7B has four times as many heads
     llama3, llama2 = (
-        serve(name, prompt=4000, generated=96, batch=2)[0].memory.cache
+        serve(name, prompt=4000, generated=96, batch=2)[0].demand.memory.cache
         for name in ("Llama 3.1 8B", "Llama 2 7B")
     )
     assert llama3 == 2 * 4096 * 131_072 and llama2 == 4 * llama3
@@ -89,7 +89,7 @@ def test_an_8b_model_fits_a_card_of_8_gb_in_4_bits_alone_and_the_answer_says_so(
 
 
 def test_what_fits_by_half_a_per_cent_does_not_fit():
-    needed = serve()[0].memory.needed_bytes
+    needed = serve()[0].demand.memory.needed_bytes
     for spare, fits in ((1.005, False), (1.11, True)):
         assert serve(card=Chip("mine", 100, 1000, spare * needed / GIB))[1].fits is fits
 
