@@ -2,8 +2,7 @@
 
 import html
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from course_tools.rehearsal.compiled_code import compiled_elsewhere
 from course_tools.rehearsal.lines import describe
@@ -52,10 +51,6 @@ class Report:
     def touched(self) -> bool:
         """Whether anything ran on the GPU, or was put there."""
         return self.on_gpu > 0 or any(self.peak_bytes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return asdict(self)
 
     @property
     def head(self) -> str:

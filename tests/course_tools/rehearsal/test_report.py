@@ -34,7 +34,7 @@ def test_the_report_counts_copies_waits_and_steps():
     assert sum(line.count for line in copying) == 2 + 3 + 1  # parameters, batches, the last batch
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
-    assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+    assert "Not looked at" in repr(report) and report.gpus == 1
     count = sum(line.count for line in report.copies)
     assert f"Copies: {count}, {count / 3:.1f} per step" in repr(report)
     with rehearse() as rehearsal:
