@@ -189,11 +189,13 @@ def test_nothing_imports_tests_or_tools():
 
 def mirrored(test: Path) -> bool:
     """Say whether a test is named after a module or a folder where it stands, or after the folder
-    that it stands in.
+    that it stands in; in the estimate, after a module.
     """
     home = {**HOMES, "tools": ROOT}[test.relative_to(TESTS).parts[0]]
     place = home / test.parent.relative_to(TESTS)
-    names = {each.stem.strip("_") for each in place.glob("*")} | {place.name}
+    exact = "estimate" in test.relative_to(TESTS).parts
+    names = {each.stem.strip("_") for each in place.glob("*.py" if exact else "*")}
+    names |= set() if exact else {place.name}
     return test.stem.removeprefix("test_") in names and place.exists()
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from course_tools.estimate.answers import Answers
 from course_tools.estimate.checks import nearest
-from course_tools.estimate.chips import DEVICES, OWN_CHIP, Chip, all_chips, all_links
+from course_tools.estimate.chips import DEVICES, Chip, all_chips, all_links
 from course_tools.estimate.known_networks import counted_name, counted_names
 from course_tools.estimate.language.finetuning import estimate_finetuning
 from course_tools.estimate.language.language_model import known_name, language_models
@@ -30,12 +30,6 @@ EXAMPLES = {
     "network": f"{MODULE} network resnet50 --batch 128 --devices T4 A100",
     "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
     "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
-}
-IN_SHELL = {  # what an error of Python's functions advises, as words of a command
-    OWN_CHIP: "--chip NAME TFLOP/s GB/s GB (the peak in 16 bits, and its memory)",
-    "a name of `language_models()`": f"a name that `{MODULE} finetune --help` lists",
-    "`chips.all_links()` lists all": f"`{MODULE} --help` lists all",
-    "pass a model to `estimate` with": "ask `network` for a model of your own with",
 }
 ALSO = {  # what people type for a command
     "train": ["network"],
@@ -91,8 +85,6 @@ def filled(text: str) -> str:
 
 def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
     """Write Python's `length=` as the `--length` of a command."""
-    for python, shell in IN_SHELL.items():
-        text = text.replace(python, shell)
     for option in itertools.chain.from_iterable(command._actions for command in commands):
         if not option.option_strings:
             continue

@@ -6,7 +6,7 @@ from typing import Any
 
 from course_tools.estimate.machine import HERE, Machine
 from course_tools.estimate.memory.memory_model import capacity_bytes
-from course_tools.estimate.prices import KINDS, Price
+from course_tools.estimate.prices import OFFERS, Price
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.step_time import StepTime
 from course_tools.estimate.words import CENT, amount_text, amounts, number, span, with_currency
@@ -167,7 +167,7 @@ class Answer:
 
     def _with_kind(self, cost: str) -> str:
         kind = self.price.kind if self.price else ""
-        return cost if kind in ("", KINDS[0]) else f"{cost}, {kind}"
+        return cost if kind in ("", OFFERS[0]) else f"{cost}, {kind}"
 
     def rate_text(self) -> str:
         """Return the tokens per second, as an interval."""

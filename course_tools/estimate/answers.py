@@ -16,7 +16,7 @@ from course_tools.estimate.choice import choose, comparable, least
 from course_tools.estimate.demand import Demand
 from course_tools.estimate.free import free_sessions
 from course_tools.estimate.machine import HERE, Machine
-from course_tools.estimate.prices import KINDS, Price, billing, free_offers, prices_by_device
+from course_tools.estimate.prices import OFFERS, Price, billing, free_offers, prices_by_device
 from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
 from course_tools.estimate.words import amount_text, listed, sentence, span
 from course_utils.tables import html_card, text_table, wrapped
@@ -336,7 +336,7 @@ def _reasons(rows: Sequence[Answer]) -> list[str]:
 
 def _offer(row: Answer) -> str:
     """Return who asks the price of a row, and of which kind of offer where it is not on demand."""
-    return "no price" if row.price is None else row.price.offer.removesuffix(f", {KINDS[0]}")
+    return "no price" if row.price is None else row.price.offer.removesuffix(f", {OFFERS[0]}")
 
 
 def _for_json(row: Answer) -> dict[str, Any]:

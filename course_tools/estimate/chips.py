@@ -16,15 +16,13 @@ CHIPS_FILE = Path(__file__).parent / "chips.json"
 # where no chip is named
 DEVICES = ("T4", "L4", "A100 80GB", "H100 SXM", "RTX 4090", "RTX 5090")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
-KINDS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
+NO_CHIPS = ("cpu", "cuda", "gpu", "mps", "tpu", "xla", "xpu", "rocm")  # what PyTorch calls a device
 PROCESSORS = r"(intel |amd )?((core )?i[3579]-?\d|core ultra|ryzen|xeon|epyc|threadripper)"
 # and the machines of AWS and Azure that hold them
 KEPLER = r"(nvidia_)?(tesla_)?k(80|40|20|520)m?(_\d+gb)?|p2\.\d*xlarge|nc(6|12|24)r?"
 # what a rented machine is called at AWS, Google and Azure
 RENTED = r"[a-z]+\d\w*\.(\d*x?large|metal)|[a-z]\d\w?-[a-z]+-\d+g?|n[cdv]\d+\w*_v\d"
 FORM = r"( (?:PCIe|SXM\d?|NVL|\d+ ?GB))"  # in which one chip is sold, behind its name
-# how one's own chip is passed
-OWN_CHIP = "Chip(name, TFLOP/s in 16 bits, GB/s of its memory, GB of memory)"
 # what stands around the name of a chip
 AROUND = "nvidia|geforce|tesla|amd|instinct|generation|macbook (air|pro)|macbook|mac (mini|studio)"
 
@@ -162,11 +160,11 @@ def find_chip(name: str | Chip) -> Chip:
     """
     if isinstance(name, Chip):
         return name
-    how = (
-        "`python -m course_tools.estimate --help` lists all. For a card of your own pass "
-        f"{OWN_CHIP}, by its data sheet"
+    own = (
+        " For a card of your own pass four things of its data sheet, as Chip(name, TFLOP/s in 16 "
+        "bits, GB/s of its memory, GB of memory), in a terminal behind --chip."
     )
-    return _find(name, all_chips, "chip", how)
+    return _find(name, all_chips, "chip", own)
 
 
 def other_forms(name: str) -> tuple[str, ...]:
@@ -183,7 +181,7 @@ def other_forms(name: str) -> tuple[str, ...]:
 
 def find_link(name: str) -> Link:
     """Return the link with this name, as `find_chip` does for chips."""
-    return _find(name, all_links, "link", "`chips.all_links()` lists all")
+    return _find(name, all_links, "link")
 
 
 @cache
@@ -220,7 +218,7 @@ def _by_plain_name(among: Callable[[], Sequence[Named]]) -> dict[str, Named]:
     }
 
 
-def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_list: str) -> Named:
+def _find(name: str, among: Callable[[], Sequence[Named]], what: str, own: str = "") -> Named:
     if not isinstance(name, str):
         raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
     known, plain = _by_plain_name(among), _plain(name)
@@ -230,7 +228,7 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
     bare = known.get(_plain(with_memory[1])) if with_memory else None
     if bare and with_memory and getattr(bare, "memory_gb", None) == int(with_memory[2]):
         return bare
-    if plain in KINDS or re.match(PROCESSORS, name.casefold()):
+    if plain in NO_CHIPS or re.match(PROCESSORS, name.casefold()):
         raise ValueError(
             f"{name!r} is a kind of device, or a CPU. Name a {what}, such as 'T4', 'Apple M2' or "
             f"'TPU v5e'; a CPU is not estimated, but a step that you measured on it is a row "
@@ -249,7 +247,8 @@ def _find(name: str, among: Callable[[], Sequence[Named]], what: str, how_to_lis
             f"{name!r} is a rented machine: ask for the card that it holds, such as 'T4'."
         )
     near = nearest(_plain(name), {label: item.name for label, item in known.items()})
-    raise ValueError(f"unknown {what} {name!r}{near}. {how_to_list}.")
+    where = "`python -m course_tools.estimate --help` lists all."
+    raise ValueError(f"unknown {what} {name!r}{near}. {where}{own}")
 
 
 def _plain(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from course_tools.estimate.answer import Answer
 from course_tools.estimate.free import best_free
-from course_tools.estimate.prices import KINDS
+from course_tools.estimate.prices import OFFERS
 
 FREE_S = 600  # a job that takes so many seconds is not worth renting for
 AS_MUCH = 1.25  # times the cost or time of an unchecked device are about as much
@@ -191,7 +191,7 @@ def comparable(rows: Sequence[Answer]) -> list[Answer]:
     prices = [row.price for row in rows if row.price is not None]
     others = [price.currency for price in prices if price.currency != "$"]
     currency = others[0] if others else "$"
-    kinds = [kind for kind in KINDS if any(price.kind == kind for price in prices)]
+    kinds = [kind for kind in OFFERS if any(price.kind == kind for price in prices)]
     like = ("", *kinds[:1])
     return [
         row

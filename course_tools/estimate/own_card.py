@@ -14,7 +14,7 @@ WEEK_HOURS = 168
 
 @dataclass(frozen=True)
 class BuyOrRent:
-    """The two ways to have a card, in money.
+    """The two ways to have a card, in US dollars.
 
     Attributes:
         device: the card.
@@ -22,7 +22,6 @@ class BuyOrRent:
         rent_per_hour: what an hour costs to rent.
         electricity_per_hour: of the card alone at the full power of its data sheet.
         rent_source: where the rent comes from.
-        currency: of all of them.
         card_source: where the price of the card comes from, or "" where it is yours.
     """
 
@@ -31,7 +30,6 @@ class BuyOrRent:
     rent_per_hour: float
     electricity_per_hour: float
     rent_source: str
-    currency: str = "$"
     card_source: str = ""
 
     @property
@@ -42,7 +40,7 @@ class BuyOrRent:
 
     def __repr__(self) -> str:
         rent, electricity, price = (
-            amount_text(amount, self.currency)
+            amount_text(amount, "$")
             for amount in (self.rent_per_hour, self.electricity_per_hour, self.card_price)
         )
         costs = (
@@ -64,10 +62,8 @@ def buy_or_rent(
     card_price: float | None = None,
     *,
     kwh_price: float,
-    rent_per_hour: float | None = None,
-    currency: str = "$",
 ) -> BuyOrRent:
-    """Compare buying a card with renting one.
+    """Compare buying a card with renting one at its dated list price, in US dollars.
 
         buy_or_rent("RTX 4090", 2000, kwh_price=0.30)
 
@@ -76,36 +72,30 @@ def buy_or_rent(
         card_price: what the card costs where you would buy it, or None for the middle of its
             published second-hand price, if there is one.
         kwh_price: what a kilowatt-hour costs you.
-        rent_per_hour: what an hour costs you to rent, or None for the dated list price.
-        currency: of all prices; the list prices are in US dollars.
 
     Raises:
         ValueError: a price is not a positive number, the chip is unknown, it has no list price, or
             its data sheet has no watts.
     """
     chip = find_chip(device)
-    listed = list_prices().get(chip.name) if currency == "$" else None
-    if rent_per_hour is None and listed is None:
-        raise ValueError(f"no rent of the {chip.name} is known in {currency}. Pass rent_per_hour=.")
+    rent = list_prices().get(chip.name)
+    if rent is None:
+        raise ValueError(f"no rent of the {chip.name} is known.")
     if chip.watts is None:
         raise ValueError(f"the data sheet of the {chip.name} has no watts.")
-    rent = listed.per_hour if rent_per_hour is None and listed else rent_per_hour
-    used = used_price(chip.name) if card_price is None and currency == "$" else None
+    used = used_price(chip.name) if card_price is None else None
     if card_price is None:
         if used is None:
             raise ValueError(f"no second-hand price of the {chip.name} is known. Pass card_price=.")
         card_price = sum(used["usd"]) / 2
-    amounts = {"card_price": card_price, "kwh_price": kwh_price, "rent_per_hour": rent}
-    for name, amount in amounts.items():
+    for name, amount in {"card_price": card_price, "kwh_price": kwh_price}.items():
         if not is_amount(amount):
             raise ValueError(f"{name} must be a positive number, but got {amount!r}.")
-    source = "your price" if rent_per_hour is not None or not listed else listed.source
     return BuyOrRent(
         device=chip.name,
         card_price=card_price,
-        rent_per_hour=float(rent or 0.0),
+        rent_per_hour=rent.per_hour,
         electricity_per_hour=chip.watts / 1000 * kwh_price,
-        rent_source=source,
-        currency=currency,
+        rent_source=rent.source,
         card_source=f"second-hand, {used['date']}, {used['source']}" if used else "",
     )

@@ -14,7 +14,7 @@ from course_tools.estimate.chips import Chip, find_chip
 DEAREST = 1e9  # of an hour, in any currency
 PRICES_FILE = Path(__file__).parent / "prices.json"
 # of offers, the one that a job is compared by first; the first is in a data centre
-KINDS = ("on demand", "eight at once", "may be interrupted", "in homes")
+OFFERS = ("on demand", "eight at once", "may be interrupted", "in homes")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Price:
         source: "your price", or the provider, the date and the address of a list price.
         currency: such as "$".
         provider: who asks that price, or "" where it is yours.
-        kind: of offer, one of `KINDS`, or "" where it is yours.
+        kind: of offer, one of `OFFERS`, or "" where it is yours.
     """
 
     per_hour: float
@@ -58,7 +58,7 @@ def providers() -> list[str]:
 
 
 def list_prices(provider: str | None = None) -> dict[str, Price]:
-    """Return a list price in US dollars for each device that has one: that of the first of `KINDS`
+    """Return a list price in US dollars for each device that has one: that of the first of `OFFERS`
     in which the device is offered, and of those the lowest.
 
     Args:
@@ -83,7 +83,7 @@ def list_prices(provider: str | None = None) -> dict[str, Price]:
 
 
 def _rank(price: Price) -> tuple[int, float]:
-    return KINDS.index(price.kind), price.per_hour
+    return OFFERS.index(price.kind), price.per_hour
 
 
 def prices_by_device(

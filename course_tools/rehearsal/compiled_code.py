@@ -5,6 +5,7 @@ import functools
 import mmap
 import re
 import sys
+import traceback
 from pathlib import Path
 from types import TracebackType
 
@@ -12,6 +13,7 @@ from course_tools.rehearsal.lines import HERE, TORCH, is_users
 
 RESOLVED_TORCH = str(Path(TORCH).resolve())
 NAMES_WITHIN = 8 * 1024**2  # bytes of a library's start and end, where what it needs is listed
+GRU_OF_XLA = "/torch_xla/experimental/gru.py"  # which torch_xla puts in the place of nn.GRU
 SPEAKS_OF_A_GPU = re.compile(r"cuda|cublas|cudnn|cupti|nvidia|\bgpu|\bhip\b|'CPU' backend", re.I)
 
 
@@ -44,6 +46,13 @@ def links_pytorch(path: str) -> bool:
 
 def explain(error: BaseException) -> None:
     """Add a note to an error of something that looked for a real GPU."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(frame.f_code.co_filename.endswith(GRU_OF_XLA) for frame in frames):
+        error.add_note(
+            "rehearsal: torch_xla replaced nn.GRU when it was imported, as Lightning does wherever "
+            "it is installed, by one that runs on XLA alone: on a real GPU it fails too. Use "
+            "torch.nn.modules.rnn.GRU, or an environment without torch_xla."
+        )
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -11,7 +11,7 @@ from course_tools.estimate.language.finetuning import finetuning_numbers as fine
 from course_tools.estimate.language.language_model import FEED_FORWARD, language_models
 from course_tools.estimate.language.serving import serving_numbers
 from course_tools.estimate.memory.memory_model import memory_numbers
-from course_tools.estimate.prices import KINDS, PRICES_FILE
+from course_tools.estimate.prices import OFFERS, PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.step_time import fitted, numbers
 
@@ -38,7 +38,7 @@ def page_data() -> dict[str, Any]:
         },
         "runtimes": serving_numbers()["runtimes"],
         "chips": _chips(),
-        "kinds": KINDS,
+        "kinds": OFFERS,
         "providers": [_provider(one, prices["prices"]) for one in prices["providers"]],
         "free": prices["free"],
         "models": _image_networks() | json.loads(OTHERS.read_text("utf-8")) | _language_models(),
@@ -47,7 +47,7 @@ def page_data() -> dict[str, Any]:
 
 def _provider(provider: dict[str, Any], prices: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a provider's name, how it bills, its prices of an hour with the place of their kind in
-    KINDS, and when they were read.
+    OFFERS, and when they were read.
     """
     own = [listed for listed in prices if listed["provider"] == provider["name"]]
     return {
@@ -55,7 +55,7 @@ def _provider(provider: dict[str, Any], prices: list[dict[str, Any]]) -> dict[st
         "what": provider["what"],
         "date": max(listed["date"] for listed in own),
         "prices": {
-            device: [usd, KINDS.index(listed["kind"])]
+            device: [usd, OFFERS.index(listed["kind"])]
             for listed in own
             for device, usd in listed["usd_per_hour"].items()
         },

@@ -61,7 +61,7 @@ from course_tools.estimate.language.language_model import (
 from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits
 from course_tools.estimate.time.error_factor import ErrorFactor
-from course_tools.estimate.time.step_time import Host, StepTime, step_time
+from course_tools.estimate.time.step_time import Host, StepTime, time_beside
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 LENGTH = 2048  # tokens of a sample where none is named, unless the model's context is shorter
@@ -194,9 +194,7 @@ class Tuning(AsAsked):
         launches = finetuning_numbers()["step"]["launch_s"]
         host = Host(0.0, launches, "fitted on published fine-tunings")
         work = replace(self.work, precision=chip.at("amp"))
-        parts = self._seconds(
-            work, partial(step_time, chip=chip, host=host, compiled=self.compiled)
-        )
+        parts = self._seconds(work, partial(time_beside, host, chip=chip, compiled=self.compiled))
         evidence = self._evidence(chip)
         tokens = self.batch * self.length
         low, high = parts.total_s / evidence.factor, parts.total_s * evidence.upper

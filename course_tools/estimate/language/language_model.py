@@ -252,8 +252,8 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
     if name is None:
         near = nearest(str(model), {each: each for each in _known()})
         raise ValueError(
-            f"unknown model {str(model)!r}{near}. Pass a name of `language_models()`, or the "
-            f"config.json of a model that writes or reads text."
+            f"unknown model {str(model)!r}{near}. `python -m course_tools.estimate finetune "
+            f"--help` lists all. Or pass the config.json of a model that writes or reads text."
         )
     return _known()[name]
 

@@ -318,8 +318,8 @@ def estimate_serving(
     name = known_name(model) or model if isinstance(model, str) else "a model of your own"
     if shape.encoder:
         raise ValueError(
-            f"{name} is an encoder: it reads texts and writes no answers. For its forward pass, "
-            f"pass a model to `estimate` with training=False."
+            f"{name} is an encoder: it reads texts and writes no answers. Its forward "
+            f"pass is a question about a network, with training=False."
         )
     runtimes = serving_numbers()["runtimes"]
     runtime = spelled("runtime", runtime, runtimes, dict.fromkeys(GGUF, "llama.cpp"))

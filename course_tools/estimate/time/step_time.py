@@ -140,21 +140,23 @@ def cloud_host(chip: Chip | None = None) -> Host:
     return Host(known["step_s"] / slower, known["launch_new_s"], "assumed for chips since 2022")
 
 
-def step_time(
-    work: Work, chip: Chip, *, host: Host | None = None, compiled: bool = False
-) -> StepTime:
-    """Estimate the time of a counted step on a chip.
+def step_time(work: Work, chip: Chip, *, compiled: bool = False) -> StepTime:
+    """Estimate the time of a counted step on a chip, beside a typical host of a cloud.
 
     Args:
         work: the step, from `count_work`. bf16 and fp16 are counted alike, so a chip that has only
             one of them takes that.
         chip: from `find_chip`, or your own.
-        host: what launches the kernels, or None for a typical host of a cloud.
         compiled: whether the model goes through torch.compile.
 
     Raises:
         ValueError: the chip has no peak for the precision that the work was counted in.
     """
+    return time_beside(cloud_host(chip), work, chip, compiled=compiled)
+
+
+def time_beside(host: Host, work: Work, chip: Chip, *, compiled: bool) -> StepTime:
+    """Return the time of a step whose kernels a known host launches; see `step_time`."""
     if chip.vendor != "NVIDIA":  # nothing is known of odd sizes there
         work = replace(work, unaligned=0.0)
     precision = work.precision
@@ -171,7 +173,7 @@ def step_time(
         winograd=convolutions == "fp32",
         bandwidth=chip.bandwidth_gb_per_s * 1e9,
         numbers=numbers(),
-        host=host or cloud_host(chip),
+        host=host,
         one_launch=chip.vendor == "Google",  # XLA makes one program of a step
         compiled=compiled,
     )

@@ -5,12 +5,10 @@ Start or continue it: torchrun --standalone --nproc-per-node 2 train_fsdp.py --r
 import argparse
 import math
 import os
-import secrets
-import stat
 import sys
+import tempfile
 import time
 import warnings
-import zipfile
 from collections import Counter
 from itertools import islice
 
@@ -89,44 +87,19 @@ def validate(outputs, targets, count):
 
 
 # KEEP THE CHECKPOINT SAFE: skip these functions at first.
-def read_checkpoint(path):
-    with zipfile.ZipFile(path) as parts:
-        if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-            raise ValueError("compressed")  # torch.load would fill the memory with it
-    state = torch.load(path, map_location="cpu", weights_only=True)  # any device
-    if not state.keys() >= {"epochs", "network", "best", "optimizer", "scheduler"}:
-        raise ValueError("a part is missing")
-    return state
-
-
-def new_file(path):
-    """Make an empty file beside the checkpoint, under a name that no file has yet."""
-    name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
-    open(name, "xb").close()
-    return name
-
-
-def refuse_file_of_others(path):
-    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
-    folder = os.stat(os.path.dirname(os.path.realpath(path)))
-    owners = {0, folder.st_uid, os.stat(path).st_uid}
-    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
-        raise PermissionError("it belongs to another user, in a sticky folder")
-
-
 def find_checkpoint(path, resume, parts):
     """Return the checkpoint to continue, once its parts have taken their state, or None."""
+    folder = os.path.dirname(os.path.abspath(path))
     try:
-        os.makedirs(os.path.dirname(os.path.realpath(path)), exist_ok=True)
-        os.remove(new_file(path))  # fails here and not after the first epoch
-        if os.path.exists(path):
-            open(path, "r+b").close()
-            refuse_file_of_others(path)
-    except (OSError, ValueError) as error:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()  # fails here, not after an epoch
+    except OSError as error:
         sys.exit(f"--checkpoint {path!r} cannot be written: {error}. Choose another.")
     if os.path.exists(path) and resume:
         try:
-            state = read_checkpoint(path)
+            state = torch.load(path, map_location="cpu", weights_only=True)  # any device
+            if not state.keys() >= {"epochs", "network", "best", "optimizer", "scheduler"}:
+                raise ValueError("a part is missing")
             for name, part in parts.items():
                 part.load_state_dict(state[name])  # fails if the network was edited
             return state
@@ -135,25 +108,14 @@ def find_checkpoint(path, resume, parts):
             sys.exit(f"{path} {why}: omit --resume")
 
 
-def keep_last(path):
-    """Give the previous run's checkpoint a name that no file has."""
-    if os.path.islink(path):
-        path = os.path.realpath(path)  # the link stays
-    if os.path.exists(path):
-        number = 1
-        while os.path.lexists(f"{path}.{number}"):
-            number += 1
-        os.rename(path, f"{path}.{number}")
-        print(f"the previous run's checkpoint is now {path}.{number}")
-
-
 def save_checkpoint(state, path):
-    new = new_file(path)
+    new = f"{path}.new"
     try:
         torch.save(state, new)
-        if state["epochs"] == 1:  # a new run, which has come this far
-            keep_last(path)
-        os.replace(new, os.path.realpath(path))  # whole or not at all, on a local disk
+        if state["epochs"] == 1 and os.path.exists(path):  # a new run's first
+            os.replace(path, f"{path}.previous")
+            print(f"the previous run's checkpoint is now {path}.previous")
+        os.replace(new, path)  # whole or not at all, on a local disk
     except (OSError, RuntimeError) as error:  # the second by torch: a full disk
         sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
     finally:

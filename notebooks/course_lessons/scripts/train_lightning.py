@@ -2,13 +2,10 @@
 
 import argparse
 import os
-import secrets
-import stat
 import sys
 import tempfile
 import time
 import warnings
-import zipfile
 
 # Lightning imports matplotlib, which asks for a home folder.
 if os.path.expanduser("~") == "~":
@@ -118,33 +115,6 @@ class Training(pl.LightningModule):
 
 
 # KEEP THE CHECKPOINT SAFE: skip these functions at first.
-def new_file(path):
-    """Make an empty file beside the checkpoint, under a name that no file has yet."""
-    name = f"{os.path.realpath(path)}.{secrets.token_hex(4)}.new"
-    open(name, "xb").close()
-    return name
-
-
-def refuse_file_of_others(path):
-    """In a sticky folder, such as /tmp, only the owner of a file can replace it."""
-    folder = os.stat(os.path.dirname(os.path.realpath(path)))
-    owners = {0, folder.st_uid, os.stat(path).st_uid}
-    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in owners:
-        raise PermissionError("it belongs to another user, in a sticky folder")
-
-
-def keep_last(path):
-    """Give the previous run's checkpoint a name that no file has."""
-    if os.path.islink(path):
-        path = os.path.realpath(path)  # the link stays
-    if os.path.exists(path):
-        number = 1
-        while os.path.lexists(f"{path}.{number}"):
-            number += 1
-        os.rename(path, f"{path}.{number}")
-        print(f"the previous run's checkpoint is now {path}.{number}")
-
-
 class Epochs(pl.Callback):
     """Print a line per epoch; give a resumed run the random numbers of an unbroken one."""
 
@@ -172,12 +142,13 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint, path, storage_options=None):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        new = new_file(path)
+        new = f"{path}.new"
         try:
             torch.save(checkpoint, new)
-            if checkpoint.get("epoch") == 0:  # a new run, which has come this far
-                keep_last(path)
-            os.replace(new, os.path.realpath(path))
+            if checkpoint.get("epoch") == 0 and os.path.exists(path):  # a new run's first
+                os.replace(path, f"{path}.previous")
+                print(f"the previous run's checkpoint is now {path}.previous")
+            os.replace(new, path)
         except (OSError, RuntimeError) as error:  # the second by torch: a full disk
             sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")
         finally:
@@ -186,9 +157,6 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
     def load_checkpoint(self, path, *_, **__):
         try:
-            with zipfile.ZipFile(path) as parts:
-                if sum(part.file_size for part in parts.infolist()) > os.path.getsize(path):
-                    raise ValueError("compressed")  # torch.load would fill the memory
             state = torch.load(path, map_location="cpu", weights_only=True)
             if str(path).endswith(".temp.ckpt"):
                 return state  # what ddp_spawn's ranks hand back
@@ -224,11 +192,8 @@ def main():
     folder, name = os.path.split(os.path.abspath(args.checkpoint))
     try:
         os.makedirs(folder, exist_ok=True)
-        os.remove(new_file(args.checkpoint))  # fails here and not after the first epoch
-        if there:
-            open(args.checkpoint, "r+b").close()
-            refuse_file_of_others(args.checkpoint)
-    except (OSError, ValueError) as error:
+        tempfile.TemporaryFile(dir=folder).close()  # fails here, not after an epoch
+    except OSError as error:
         why = f"cannot be written: {error}. Choose another."
         sys.exit(f"--checkpoint {args.checkpoint!r} {why}")
     warnings.filterwarnings("error", "Using a target size")  # (n, 1) against (n,)

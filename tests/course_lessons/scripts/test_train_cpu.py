@@ -8,7 +8,6 @@ import re
 import runpy
 import sys
 import warnings
-import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from types import ModuleType, SimpleNamespace
@@ -28,10 +27,10 @@ SMALL = ["--images", 40, "--batch", 18, "--checkpoint", "last.ckpt"]  # two step
 OPTIONS = {"train_lightning.py": ["--accelerator", "cpu", "--devices", 1]}
 
 
-def run_here(folder, script, *arguments, rank=0, most_bytes=None, user=None):
+def run_here(folder, script, *arguments, rank=0, most_bytes=None):
     """Run a script in this process, as rank 0 of one if it has ranks, and return what it printed.
 
-    A file may get `most_bytes`, as on a disk that is full after them. `user` is who runs it.
+    A file may get `most_bytes`, as on a disk that is full after them.
     """
     name = os.path.basename(script)
     variables = {"PJRT_DEVICE": "CPU"}
@@ -45,8 +44,6 @@ def run_here(folder, script, *arguments, rank=0, most_bytes=None, user=None):
         patch = enter(pytest.MonkeyPatch.context())
         patch.chdir(folder)
         patch.setattr(sys, "argv", [str(word) for word in words])
-        if user:
-            patch.setattr(os, "geteuid", lambda: user)
         for variable, value in variables.items():
             patch.setenv(variable, str(value))
         enter(warnings.catch_warnings(action="ignore"))  # those of Lightning
@@ -114,14 +111,12 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_files_of_others_keep_their_bytes_also_when_the_disk_is_full(train, tmp_path):
-    ends = ("", ".new", ".part", ".tmp", ".0", ".1", ".00000000.new")
-    names = [f"{start}last.ckpt{end}" for start in ("", ".") for end in ends]
-    for name in [*names, "last.new", "last-best.ckpt"]:
+def test_a_full_disk_is_one_sentence_and_every_file_keeps_its_bytes(train, tmp_path):
+    for name in ("last.ckpt", "last.ckpt.1", "last.ckpt.part", "last.new", "last-best.ckpt"):
         (tmp_path / name).write_text(name)
     theirs = contents(tmp_path)
-    assert "last.ckpt.2\n" in train("--epochs", 1)
-    theirs["last.ckpt.2"] = theirs.pop("last.ckpt")
+    assert "last.ckpt.previous\n" in train("--epochs", 1)
+    theirs["last.ckpt.previous"] = theirs.pop("last.ckpt")
     saved = contents(tmp_path)
     assert saved.items() > theirs.items() and "last.ckpt" in saved
 
@@ -131,18 +126,6 @@ def test_files_of_others_keep_their_bytes_also_when_the_disk_is_full(train, tmp_
         assert contents(tmp_path) == saved
     assert "epoch 2 " in train("--epochs", 2, "--resume")
     assert contents(tmp_path).items() > theirs.items()
-
-
-def test_a_start_without_resume_keeps_every_earlier_checkpoint(train, tmp_path):
-    saved = []
-    for number in range(3):
-        printed = train("--epochs", 1, "--lr", 0.1**number / 100)
-        saved.append((tmp_path / "last.ckpt").read_bytes())
-        os.utime(tmp_path / "last.ckpt", (1, 1))  # all of the same second
-    assert "last.ckpt.2\n" in printed
-    kept = contents(tmp_path)
-    assert [kept[name] for name in ("last.ckpt.1", "last.ckpt.2", "last.ckpt")] == saved
-    assert len(set(saved)) == 3 and not any(name.endswith(".new") for name in kept)
 
 
 def test_each_held_out_sample_counts_alike_also_in_a_short_last_batch(train, tmp_path):
@@ -159,38 +142,12 @@ def test_each_held_out_sample_counts_alike_also_in_a_short_last_batch(train, tmp
     assert len(labels) == 20 and scheduler["best"] == pytest.approx(loss.item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_link_to_the_checkpoint_stays_a_link(train, tmp_path, exists):
-    """As from a folder of a small home to a large disk."""
-    (tmp_path / "large").mkdir()
-    (tmp_path / "last.ckpt").symlink_to("large/1.ckpt")
-    if exists:
-        train("--epochs", 1, "--resume")
-    assert "epoch" in train("--epochs", 2, "--resume")
-    assert os.readlink(tmp_path / "last.ckpt") == "large/1.ckpt"
-    assert os.listdir(tmp_path / "large") == ["1.ckpt"]
-    train("--epochs", 1)
-    assert os.readlink(tmp_path / "last.ckpt") == "large/1.ckpt"
-    assert sorted(os.listdir(tmp_path / "large")) == ["1.ckpt", "1.ckpt.1"]
-
-
-@pytest.mark.parametrize("where", ["/proc/x", "file/x", "nul\0", "x" * 300])
+@pytest.mark.parametrize("where", ["/proc/x", "file/x"])
 def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(train, tmp_path, where):
     (tmp_path / "file").touch()
     with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
         train("--checkpoint", f"{where}.ckpt")
     assert "\n" not in refused.value.code and os.listdir(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize("arguments", [(), ("--resume",)], ids=" ".join)
-def test_a_file_that_only_its_owner_can_replace_is_found_before_the_first_epoch(
-    train, tmp_path, arguments
-):
-    (tmp_path / "last.ckpt").touch()
-    tmp_path.chmod(0o1777)  # as /tmp has it: man 1 chmod, "restricted deletion flag"
-    with pytest.raises(SystemExit, match=r"cannot be written: it belongs to another user"):
-        train(*arguments, user=4711)
-    assert os.listdir(tmp_path) == ["last.ckpt"]
 
 
 class WithCode:
@@ -199,33 +156,24 @@ class WithCode:
 
 
 def foreign_files():
-    """Yield the bytes of files that are not a whole checkpoint of a script, and harm who reads them
-    carelessly.
-    """
+    """Yield the bytes of files that are not a whole checkpoint of a script."""
     file = io.BytesIO()
     torch.save({"zeros": torch.zeros(1_000_000)}, file)
-    yield "torn", file.getvalue()[:-100]
-    packed = io.BytesIO()
-    with zipfile.ZipFile(file) as plain, zipfile.ZipFile(packed, "w", 8) as bomb:
-        for part in plain.namelist():
-            bomb.writestr(part, plain.read(part))
-    assert len(packed.getvalue()) < 10_000
-    yield "compressed", packed.getvalue()
-    for name, state in (("code", WithCode()), ("a part is missing", {"epochs": 1}), ("list", [])):
+    yield file.getvalue()[:-100]  # torn
+    for state in ({"epochs": 1, "network": WithCode()}, {"epochs": 1}, []):
         file = io.BytesIO()
-        torch.save({"epochs": 1, "network": state} if name == "code" else state, file)
-        yield name, file.getvalue()
-    yield "text", b"my notes"
+        torch.save(state, file)
+        yield file.getvalue()
+    yield b"my notes"
 
 
-def test_a_checkpoint_that_is_foreign_torn_or_a_bomb_is_one_sentence(train, tmp_path):
-    for name, content in foreign_files():
+def test_a_checkpoint_that_is_foreign_or_torn_is_one_sentence_and_stays(train, tmp_path):
+    for content in foreign_files():
         (tmp_path / "last.ckpt").write_bytes(content)
         with pytest.raises(SystemExit, match=r"last\.ckpt is not a whole check") as refused:
             train("--resume")
         sentence = refused.value.code
         assert sentence.endswith(": omit --resume") and "\n" not in sentence
-        assert name != "compressed" or "compressed" in sentence  # not read by torch at all
         assert contents(tmp_path) == {"last.ckpt": content}
 
 
@@ -276,16 +224,15 @@ def test_what_is_no_mean_and_no_number_for_each_sample_is_refused(script, tmp_pa
 BAD = [("--lr", each) for each in ("nan", "inf", "-1")]
 BAD += [("--epochs", each) for each in ("-1", "0", "three")]
 BAD += [("--batch", "0"), ("--images", "-5"), ("--images", "1")]
-BAD += [("--checkpoint", each) for each in (".", "", "folder.ckpt/", "pipe.ckpt", "folder.ckpt")]
+BAD += [("--checkpoint", each) for each in (".", "", "folder.ckpt/", "folder.ckpt")]
 DEVICES = [("--device", each) for each in ("cuda", "gpu", "mps")]  # the CPU is always here
 
 
 def refused_by(run, arguments, folder):
     (folder / "folder.ckpt").mkdir()
-    os.mkfifo(folder / "pipe.ckpt")
     with pytest.raises(SystemExit) as refused:
         run(*arguments)
-    assert sorted(os.listdir(folder)) == ["folder.ckpt", "pipe.ckpt"]
+    assert sorted(os.listdir(folder)) == ["folder.ckpt"]
     return refused.value.code
 
 
@@ -429,24 +376,6 @@ def test_on_xla_each_batch_is_shared_out_and_one_program(tmp_path, monkeypatch, 
     wanted += [((4, 3, 32, 32), image), ((4,), label)] if 4 % devices == 0 else []
     assert shares == wanted * 2
     assert epochs(run_here(tmp_path, "train_xla.py", "--epochs", 2, "--bits", 16))
-
-
-@pytest.mark.parametrize("script", ["train_cpu.py", "train_fsdp.py", "train_lightning.py"])
-def test_a_checkpoint_that_cannot_be_opened_is_found_before_the_first_epoch(
-    script, tmp_path, monkeypatch
-):
-    (tmp_path / "last.ckpt").touch()
-    really = open
-
-    def refuse(path, mode="r", *more, **how):
-        if mode == "r+b":
-            raise PermissionError(13, "Permission denied", path)
-        return really(path, mode, *more, **how)
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .*denied"):
-        run_here(tmp_path, script)
-    assert os.listdir(tmp_path) == ["last.ckpt"]
 
 
 def test_the_reducer_of_ddp_goes_before_its_process_group(tmp_path, monkeypatch):

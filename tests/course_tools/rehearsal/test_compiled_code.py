@@ -165,3 +165,16 @@ def test_a_c_extension_runs_on_the_cpu_and_is_named(tmp_path):
     with pytest.raises(RuntimeError, match="must be a CUDA tensor") as caught, rehearse():
         extension.checked(torch.ones(2, device="cuda"))
     assert "compiled code" in caught.value.__notes__[0]
+
+
+def notes_on_a_gru_of_torch_xla():
+    from torch_xla.experimental.gru import GRU
+
+    with pytest.raises(RuntimeError) as failed, rehearse():
+        GRU(4, 8).cuda()(torch.ones(5, 2, 4, device="cuda"))
+    return failed.value.__notes__
+
+
+def test_an_error_of_the_gru_that_torch_xla_puts_in_place_names_the_way_out(in_xla):
+    (note,) = in_xla(notes_on_a_gru_of_torch_xla)
+    assert "torch_xla replaced nn.GRU" in note and "torch.nn.modules.rnn.GRU" in note

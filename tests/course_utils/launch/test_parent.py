@@ -68,7 +68,7 @@ def test_a_launch_that_fails_after_an_epoch_says_that_it_can_be_resumed(tmp_path
 
 
 @pytest.mark.parametrize("name", ["result.json", "launch.lock"])
-@pytest.mark.parametrize("content", ["[1, 2]", '{"lesson": "a.py:f"}', '{"strategy', "\0", "7"])
+@pytest.mark.parametrize("content", ["my notes", '{"lesson": "a.py:f"}'])
 def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, name, content):
     monkeypatch.setattr(parent, "_follow", killed)
     (tmp_path / name).write_text(content)

@@ -19,8 +19,10 @@ def test_a_tilde_is_the_home_of_the_user(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [({"training": len}, "write 'path/to/file.py:function'")]
-    + [({"out": out}, "out must be the name of a folder") for out in (None, "", 3, b"runs")],
+    [
+        ({"training": len}, "write 'path/to/file.py:function'"),
+        ({"out": None}, "out must be the name of a folder"),
+    ],
 )
 def test_what_is_no_name_is_refused(arguments, words):
     with pytest.raises(LaunchError, match=words):

@@ -4,7 +4,10 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
+from torch import nn
 
+from course_tools.estimate import estimate
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.time import error_factor as module
@@ -171,3 +174,11 @@ def test_the_sentence_on_several_devices_has_the_widest_interval_of_them():
     known["L4"] = replace(known["L4"], checked=False)
     assert "0.67 to 1.5 times" in (said := module.in_one_sentence(known))
     assert "on L4 too few" in said and "0.8 to 2 times the estimate is assumed" in said
+
+
+def test_a_card_of_a_family_that_was_compared_is_near_and_another_is_not():
+    image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
+    found = estimate(*image, batch=4096, devices=["A100", "A100 40GB", "H100"])
+    known, near, far = found.rows
+    assert known.checked and near.checked and not far.checked
+    assert known.factor == pytest.approx(near.factor, rel=0.02) and known.factor < far.factor

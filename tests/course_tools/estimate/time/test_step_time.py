@@ -4,10 +4,20 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
+from torch import nn
 
-from course_tools.estimate.chips import Chip
+from course_tools.estimate import count_work, estimate
+from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.counting.work import Sums, Work
-from course_tools.estimate.time.step_time import Host, StepTime, numbers, seconds, step_time
+from course_tools.estimate.time.step_time import (
+    Host,
+    StepTime,
+    cloud_host,
+    numbers,
+    seconds,
+    step_time,
+)
 
 NUMBERS = {"arithmetic": 2.0, "attention": 1.5, "unaligned": 3.0, "depthwise": 0.1}
 NUMBERS |= {"convolution_fp32": 0.5, "convolution3d": 4.0, "memory": 2.0, "convolution_memory": 3.0}
@@ -118,3 +128,33 @@ def test_a_chip_of_round_figures_takes_round_seconds():
 )
 def test_a_step_is_limited_by_launches_only_where_they_take_longer_than_all_else(parts, limit):
     assert StepTime(*parts).limit == limit
+
+
+def test_pytorchs_own_precision_has_convolutions_in_tf32_and_products_in_fp32():
+    conv, image = nn.Conv2d(64, 64, 3), torch.empty(1, 64, 56, 56)
+    product, row = nn.Linear(4096, 4096), torch.empty(1, 4096)
+
+    def seconds(net, x, card, precision):
+        asked = {"batch": 1024, "precision": precision, "training": False}
+        return estimate(net, x, devices=[card], **asked).rows[0].step_s
+
+    assert seconds(conv, image, "A100", "default") == seconds(conv, image, "A100", "tf32")
+    assert seconds(product, row, "A100", "default") == seconds(product, row, "A100", "fp32")
+    for net, x in ((conv, image), (product, row)):  # which has no tf32
+        assert seconds(net, x, "V100", "default") == seconds(net, x, "V100", "fp32")
+
+
+def test_a_host_that_launches_faster_prepares_a_step_faster_by_the_same_factor():
+    old, new = cloud_host(find_chip("T4")), cloud_host(find_chip("H100"))
+    assert new.launch_s < old.launch_s
+    assert new.step_s / new.launch_s == pytest.approx(old.step_s / old.launch_s)
+
+
+def test_a_small_batch_is_limited_by_launches_and_a_large_product_by_arithmetic():
+    chip, deep = find_chip("A100"), nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
+    assert step_time(count_work(deep, torch.empty(1, 8), training=False), chip).limit == "launches"
+    wide = count_work(nn.Linear(16_384, 16_384), torch.empty(16_384, 16_384), training=False)
+    assert step_time(wide, chip).limit == "arithmetic"
+    assert (
+        step_time(count_work(nn.ReLU(), torch.empty(2**30), training=False), chip).limit == "memory"
+    )

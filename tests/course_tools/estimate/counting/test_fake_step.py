@@ -1,5 +1,5 @@
-"""Counting is checked against what others published, against FlopCounterMode, and against sums done
-by hand.
+"""A step that is followed without data: its counts against what others published, FlopCounterMode,
+and sums done by hand; and what cannot be followed.
 """
 
 import copy
@@ -605,3 +605,28 @@ def test_experts_take_rows_that_cannot_be_shared_evenly():
 def test_results_without_a_loss_are_added_up():
     names = {op.name for op in count_work(nn.Linear(4, 4), torch.empty(1, 4)).ops}
     assert "sum" in names and not names & {"max", "mean"}
+
+
+class Named(nn.Module):
+    """A network whose forward pass names devices, as those of people with a GPU do."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name, self.layer = name, nn.Linear(16, 4)
+
+    def forward(self, x):
+        noise = torch.randn(4, device=self.name)
+        moved = {
+            "cuda": x.cuda(),
+            "cuda:0": x.to(device="cuda:0"),
+            "cpu": x.cpu().to("cpu", torch.float32),
+        }
+        return self.layer(moved.get(self.name, x.to(self.name))) + (
+            noise if self.name != "cpu" else 0
+        )
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "mps", "cpu"])
+def test_a_model_that_names_a_device_in_its_forward_pass_is_counted(name):
+    x = torch.empty(1, 16)
+    assert count_work(Named(name), x).flops == count_work(nn.Linear(16, 4), x).flops
