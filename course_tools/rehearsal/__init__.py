@@ -26,8 +26,9 @@ The modules, each of which uses only those below it:
     rules         which operation accepts what on which device, as tables, and PyTorch's words
     report        what was seen, in words; compiled_code: what nobody looked into
     placement     the mark on each storage that says where it would be, and moves between devices
-    memory        how full a card is; lines: the user's line; replacing: replaces names of torch,
-                  and puts them back
+    world         what there is meanwhile: the setting that was asked for, the cards, what was seen
+    setting       which GPUs were asked for; seen: what was counted; memory: how full a card is
+    lines         the user's line; replacing: replaces names of torch, and puts them back
 """
 
 from course_utils.missing_packages import explain_missing_package

@@ -7,12 +7,14 @@ import sys
 import tempfile
 import traceback
 from types import TracebackType
+from typing import NamedTuple
 
 from course_tools.rehearsal.compiled_code import explain
 from course_tools.rehearsal.lines import HERE
-from course_tools.rehearsal.processes import NOTES, note
-from course_tools.rehearsal.rehearse import SIMULATED, LastStep, rehearse
+from course_tools.rehearsal.processes import USED_FOLDER, leave_file
+from course_tools.rehearsal.rehearse import LastStep, begin
 from course_tools.rehearsal.report import Report
+from course_tools.rehearsal.setting import SIMULATED, Command, setting_of
 
 #: the status of a script that ended well and never used the GPU: no check may pass by it
 UNTOUCHED = 3
@@ -66,77 +68,57 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main() -> int:
     """Rehearse a script; return its status, or one of our own if nothing used the GPU."""
     asked = options(sys.argv[1:])
-    if notes := os.environ.get(NOTES):  # another rehearsal has started this one, and judges
-        return rehearse_script(asked, notes)
-    with tempfile.TemporaryDirectory() as notes:
-        status = rehearse_script(asked, notes)
-        if status or os.listdir(notes):
+    if folder := os.environ.get(USED_FOLDER):  # another rehearsal has started this one, and judges
+        return rehearse_script(asked, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        status = rehearse_script(asked, folder)
+        if status or os.listdir(folder):
             return status
     print(f"This ends with {UNTOUCHED}, because nothing ran on the GPU.", file=sys.stderr)
     return UNTOUCHED
 
 
-def rehearse_script(asked: argparse.Namespace, notes: str) -> int:
+def rehearse_script(asked: argparse.Namespace, used_folder: str) -> int:
     """Rehearse a script, print what was seen to stderr, and return its status."""
     sys.argv = [asked.module or asked.script, *asked.arguments]
-    rank = os.environ.get("RANK")
-    who = f"rehearsal, rank {rank}: " if rank else "rehearsal: "
-    status: int | str | None = 0
-    error: BaseException | None = None
+    script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
     try:
-        block = rehearse(
-            asked.device,
-            gpus=asked.gpus,
-            memory=asked.memory,
-            capability=asked.capability,
-            hide_real=asked.hide_real,
-        )
+        setting = setting_of(asked.device, asked.gpus, asked.memory, asked.capability)
+        command = Command(script, asked.steps, used_folder)
+        block = begin(setting, command, hide_real=asked.hide_real)
         rehearsal = block.__enter__()
     except (ValueError, RuntimeError) as refused:
-        print(f"{who}{refused}", file=sys.stderr)
+        say(str(refused))
         return 2
-    print(f"{who}{asked.gpus} simulated {asked.device}; no time below is a GPU's", file=sys.stderr)
-    script = ("-m", asked.module) if asked.module else (os.path.abspath(asked.script),)
-    rehearsal.note_command(script, asked.steps, notes)
+    say(f"{asked.gpus} simulated {asked.device}; no time below is a GPU's")
     try:
-        status = run_to_its_end(asked)
-    except LastStep:
-        print(
-            f"{who}ended after {asked.steps} step{'s' * (asked.steps != 1)}, as asked",
-            file=sys.stderr,
-        )
-    except BaseException as raised:
-        explain(raised)
-        error, status = raised, 1
+        end = run_to_its_end(asked)
     finally:
         block.__exit__(None, None, None)
-    report = rehearsal.report
-    if report.touched:
-        note(notes)
-    if report.touched or not os.listdir(notes):
-        # An error and its cure stand last, and little above them; a run that was stopped has none.
-        failed = bool(status) and not isinstance(error, KeyboardInterrupt)
-        print(f"{who}{shown(report, failed and not asked.details)}", file=sys.stderr)
-    else:
-        print(f"{who}only processes that this one started used the GPU", file=sys.stderr)
-    if error is not None:
-        traceback.print_exception(type(error), error, without_tool(error.__traceback__))
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
-    if isinstance(status, str):
-        print(status, file=sys.stderr)
-        return 1
-    return status or 0
+    say_what_was_seen(rehearsal.report, end, asked.details, used_folder)
+    return say_how_it_ended(end)
 
 
-def shown(report: Report, short: bool) -> str:
-    """Return a report in words, or its head, with how to see the rest."""
-    if not short:
-        return repr(report)
-    return f"{report.head}\nCopies, waits and memory: the same with --details before the script."
+def say(words: str) -> None:
+    """Print to stderr, after who says it."""
+    rank = os.environ.get("RANK")
+    print(f"rehearsal, rank {rank}: {words}" if rank else f"rehearsal: {words}", file=sys.stderr)
 
 
-def run_to_its_end(asked: argparse.Namespace) -> int | str | None:
-    """Run the script as Python would, and return what it would end with."""
+class End(NamedTuple):
+    """How a script ended."""
+
+    status: int | str | None = 0  #: what sys.exit was given
+    error: BaseException | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody stopped it with Ctrl+C."""
+        return isinstance(self.error, KeyboardInterrupt)
+
+
+def run_to_its_end(asked: argparse.Namespace) -> End:
+    """Run the script as Python would, and return how it ended."""
     try:
         if asked.module:
             runpy.run_module(asked.module, run_name="__main__", alter_sys=True)
@@ -144,8 +126,44 @@ def run_to_its_end(asked: argparse.Namespace) -> int | str | None:
             sys.path[0] = os.path.dirname(os.path.abspath(asked.script))
             runpy.run_path(asked.script, run_name="__main__")
     except SystemExit as end:
-        return end.code
-    return 0
+        return End(end.code)
+    except LastStep:
+        say(f"ended after {asked.steps} step{'s' * (asked.steps != 1)}, as asked")
+    except BaseException as error:
+        explain(error)
+        return End(1, error)
+    return End()
+
+
+def say_what_was_seen(report: Report, end: End, details: bool, used_folder: str) -> None:
+    """Print the report, and leave a file if a GPU was used."""
+    if report.touched:
+        leave_file(used_folder)
+    if report.touched or not os.listdir(used_folder):
+        # An error and its cure stand last, and little above them; a run that was stopped has none.
+        failed = bool(end.status) and not end.stopped
+        say(shown(report, failed and not details))
+    else:
+        say("only processes that this one started used the GPU")
+
+
+def say_how_it_ended(end: End) -> int:
+    """Print the error or the last words, if there are any, and return the status for a shell."""
+    if end.error is not None:
+        trace = without_tool(end.error.__traceback__)
+        traceback.print_exception(type(end.error), end.error, trace)
+        return 130 if end.stopped else 1
+    if isinstance(end.status, str):
+        print(end.status, file=sys.stderr)
+        return 1
+    return end.status or 0
+
+
+def shown(report: Report, short: bool) -> str:
+    """Return a report in words, or its head, with how to see the rest."""
+    if not short:
+        return repr(report)
+    return f"{report.head}\nCopies, waits and memory: the same with --details before the script."
 
 
 def without_tool(trace: TracebackType | None) -> TracebackType | None:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.library import _scoped_library
 
-from course_tools.rehearsal.placement import World, simulated_device
+from course_tools.rehearsal.placement import simulated_device
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import World
 
 KEY = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]
 WITHOUT_AUTOCAST = torch._C.DispatchKeySet(KEY)
@@ -29,7 +30,7 @@ WIDEST = re.compile(
     "addcdiv|addcmul|atan2|bilinear|cross|v?dot|grid_sampler|index_put|tensordot|scatter_add"
 )
 LAYERS = [f"{layer}.{how}" for layer in ("lstm", "gru") for how in ("input", "data")]
-LAYERS += [f"rnn_{kind}.{how}" for kind in ("tanh", "relu") for how in ("input", "data")]
+LAYERS += [f"rnn_{layer}.{how}" for layer in ("tanh", "relu") for how in ("input", "data")]
 UNSAFE = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -53,7 +54,7 @@ def replacements(world: World) -> Iterator[Replacement]:
 
     def clear_autocast_cache() -> None:
         clear()
-        world.thread.cast.clear()
+        world.thread.cast_weights.clear()
 
     yield Replacement(torch, "set_autocast_enabled", set_autocast_enabled)
     yield Replacement(torch, "clear_autocast_cache", clear_autocast_cache)
@@ -119,7 +120,7 @@ def cast(world: World, value: Any, dtype: torch.dtype) -> Any:
     kept = value.requires_grad and value.is_leaf and torch.is_grad_enabled()
     if not (kept and dtype != torch.float32 and torch.is_autocast_cache_enabled()):
         return torch.ops.aten.to.dtype(value, dtype)
-    known = world.thread.cast
+    known = world.thread.cast_weights
     if id(value) not in known:
         known[id(value)] = value, torch.ops.aten.to.dtype(value, dtype)
     return known[id(value)][1]

@@ -9,11 +9,9 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-import torch
+from course_tools.rehearsal.lines import HERE, TORCH, is_users
 
-from course_tools.rehearsal.lines import HERE, is_users
-
-TORCH = str(Path(torch.__path__[0]).resolve())
+RESOLVED_TORCH = str(Path(TORCH).resolve())
 NAMES_WITHIN = 8 * 1024**2  # bytes of a library's start and end, where what it needs is listed
 GRU_OF_XLA = "/torch_xla/experimental/gru.py"  # which torch_xla puts in the place of nn.GRU
 SPEAKS_OF_A_GPU = re.compile(r"cuda|cublas|cudnn|cupti|nvidia|\bgpu|\bhip\b|'CPU' backend", re.I)
@@ -36,7 +34,7 @@ def links_pytorch(path: str) -> bool:
     """Tell whether a file outside PyTorch is a library that was linked with it."""
     if ".so" not in path[-12:] and not path.endswith((".pyd", ".dylib")):
         return False
-    if str(Path(path).resolve()).startswith(TORCH) or "/nvidia/" in path:
+    if str(Path(path).resolve()).startswith(RESOLVED_TORCH) or "/nvidia/" in path:
         return False
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -64,7 +62,7 @@ def explain(error: BaseException) -> None:
         error.add_note("rehearsal: no operation on a named tensor can be watched: rename(None).")
         return
     file = trace.tb_frame.f_code.co_filename
-    inside = is_users(file) or str(Path(file).resolve()).startswith((TORCH, HERE))
+    inside = is_users(file) or str(Path(file).resolve()).startswith((RESOLVED_TORCH, HERE))
     who = "compiled code" if inside else str(trace.tb_frame.f_globals.get("__name__", file))
     raises = inside and not raised_by_compiled_code(trace)
     if raises or not SPEAKS_OF_A_GPU.search(str(error)):

@@ -7,8 +7,8 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from course_tools.rehearsal.placement import World
 from course_tools.rehearsal.replacing import Replacement, everywhere
+from course_tools.rehearsal.world import World
 
 #: the exchange between GPUs, which gloo takes the place of
 BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
@@ -17,7 +17,9 @@ BETWEEN_GPUS = {"nccl": "cuda", "xccl": "xpu"}
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what lets processes exchange with gloo what NCCL would exchange between GPUs."""
     if dist.is_available():
-        yield from _groups(world)
+        asked_for: dict[str, str] = {}  #: the backend of each group by its name, "" for the default
+        yield from _groups(world, asked_for)
+        yield from _answers(world, asked_for)
         yield from _exchanges(world)
 
 
@@ -31,14 +33,14 @@ def without_gpus(world: World, backend: Any) -> tuple[Any, str]:
     return backend, ""
 
 
-def _groups(world: World) -> Iterator[Replacement]:
-    """Yield what makes groups of processes, and tells what they exchange with."""
-    start, add = c10d.init_process_group, c10d.new_group
-    ask, choose = c10d.get_backend, c10d._get_object_coll_device
-    asked_for: dict[str, str] = {}  #: the backend of each group by its name, "" for the default
+def group_name(group: Any) -> str:
+    """Return the name of a group of processes; None is the default group."""
+    return str((group or c10d._get_default_group()).group_name)
 
-    def group_name(group: Any) -> str:
-        return (group or c10d._get_default_group()).group_name
+
+def _groups(world: World, asked_for: dict[str, str]) -> Iterator[Replacement]:
+    """Yield what makes groups of processes, and keeps which backend each was asked for."""
+    start, add = c10d.init_process_group, c10d.new_group
 
     @functools.wraps(start)
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -65,6 +67,14 @@ def _groups(world: World) -> Iterator[Replacement]:
             asked_for[group_name(group)] = asked if backend else asked_for.get("", "")
         return group
 
+    made = {"init_process_group": init_process_group, "new_group": new_group}
+    yield from everywhere(c10d, made, "torch.distributed")
+
+
+def _answers(world: World, asked_for: dict[str, str]) -> Iterator[Replacement]:
+    """Yield what tells with which backend, and on which devices, a group exchanges."""
+    ask, choose = c10d.get_backend, c10d._get_object_coll_device
+
     @functools.wraps(ask)
     def get_backend(group: Any = None) -> Any:
         found = ask(group)
@@ -74,8 +84,8 @@ def _groups(world: World) -> Iterator[Replacement]:
     def _get_object_coll_device(group: Any = None) -> str:
         return world.kind if asked_for.get(group_name(group)) else choose(group)
 
-    made = (init_process_group, new_group, get_backend, _get_object_coll_device)
-    yield from everywhere(c10d, {each.__name__: each for each in made}, "torch.distributed")
+    made = {"get_backend": get_backend, "_get_object_coll_device": _get_object_coll_device}
+    yield from everywhere(c10d, made, "torch.distributed")
 
 
 def _exchanges(world: World) -> Iterator[Replacement]:

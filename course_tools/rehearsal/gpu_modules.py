@@ -10,25 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.lines import current_spot
+from course_tools.rehearsal.lines import TORCH, current_spot
 from course_tools.rehearsal.memory import SimulatedGpu, size_text
-from course_tools.rehearsal.operations import TORCH
-from course_tools.rehearsal.placement import (
-    State,
-    World,
-    current_world,
-    put,
-    simulated_device,
-)
+from course_tools.rehearsal.placement import put, simulated_device
 from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import TYPES
+from course_tools.rehearsal.world import State, World, current_world
 
 NAMES = {
     "cuda": "simulated GPU (not there)",
     "xpu": "simulated Intel GPU (not there)",
     "mps": "simulated GPU of a Mac (not there)",
 }
-REFUSED = {
+NOT_SIMULATED = {
     "CUDAGraph": "CUDA graphs",
     "graph": "CUDA graphs",
     "make_graphed_callables": "CUDA graphs",
@@ -128,7 +122,7 @@ class AnyEvent(Event):
 def count_wait(name: str) -> None:
     """Count that a program waits for a GPU; streams and events may outlive a rehearsal."""
     if State.world is not None:
-        State.world.saw(f"wait: {name}", current_spot())
+        State.world.seen.add(f"wait: {name}", current_spot())
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -146,7 +140,9 @@ def replacements(world: World) -> Iterator[Replacement]:
         }
     if world.kind == "cuda":
         table |= cuda_table(world)
-        table |= {name: refuse(f"torch.cuda.{name}", what) for name, what in REFUSED.items()}
+        table |= {
+            name: not_simulated(f"torch.cuda.{name}", what) for name, what in NOT_SIMULATED.items()
+        }
     accelerator = accelerator_table(world) | memory_table(world)
     owners = [(module, table), (torch.accelerator, accelerator)]
     if hasattr(torch.accelerator, "random"):
@@ -168,7 +164,7 @@ def replacements(world: World) -> Iterator[Replacement]:
     yield Replacement(torch._C, "_set_sdp_use_math", lambda enabled: None)
 
 
-def refuse(name: str, what: str) -> Callable[..., Any]:
+def not_simulated(name: str, what: str) -> Callable[..., Any]:
     """Return a function that says that something is not simulated."""
 
     def refused(*args: Any, **kwargs: Any) -> Any:
@@ -216,8 +212,8 @@ def current_table(world: World) -> dict[str, Any]:
         """The GPU of a tensor inside a block."""
 
         def __init__(self, tensor: Tensor) -> None:
-            where = simulated_device(tensor)
-            super().__init__(where if where.type == world.kind else None)
+            its = simulated_device(tensor)
+            super().__init__(its if its.type == world.kind else None)
 
     def set_device(device: Any) -> None:
         if isinstance(device, int) and device < 0:
@@ -258,11 +254,11 @@ def description_table(world: World) -> dict[str, Any]:
         "get_device_name": lambda device=None: get_device_properties(device).name,
         "get_device_properties": get_device_properties,
         "is_bf16_supported": lambda including_emulation=True: (
-            including_emulation or world.capability >= (8, 0)
+            including_emulation or world.setting.capability >= (8, 0)
         ),
-        "_lazy_init": world.touch,
-        "init": world.touch,
-        "is_initialized": lambda: world.started,
+        "_lazy_init": world.initialize,
+        "init": world.initialize,
+        "is_initialized": lambda: world.initialized,
     }
 
 
@@ -270,7 +266,7 @@ def stream_table(world: World) -> dict[str, Any]:
     """Return the functions of streams and events, and the wait for all of them."""
 
     def synchronize(device: Any = None) -> None:
-        world.saw(f"wait: torch.{world.kind}.synchronize", current_spot())
+        world.seen.add(f"wait: torch.{world.kind}.synchronize", current_spot())
 
     return {
         "synchronize": synchronize,
@@ -287,8 +283,8 @@ def properties(world: World, index: int) -> Any:
     """Return what torch.cuda.get_device_properties says."""
     return SimpleNamespace(
         name=NAMES[world.kind],
-        major=world.capability[0],
-        minor=world.capability[1],
+        major=world.setting.capability[0],
+        minor=world.setting.capability[1],
         total_memory=world.cards[index].total_bytes,
         multi_processor_count=40,
         max_threads_per_multi_processor=1024,
@@ -314,8 +310,8 @@ def cuda_table(world: World) -> dict[str, Any]:
 
     table: dict[str, Any] = {
         "get_device_capability": get_device_capability,
-        "get_arch_list": lambda: ["sm_{}{}".format(*world.capability)],
-        "is_tf32_supported": lambda: world.capability >= (8, 0),
+        "get_arch_list": lambda: ["sm_{}{}".format(*world.setting.capability)],
+        "is_tf32_supported": lambda: world.setting.capability >= (8, 0),
         "is_current_stream_capturing": lambda: False,
         "can_device_access_peer": lambda device, peer: True,
         "ipc_collect": lambda: None,
@@ -418,6 +414,12 @@ def memory_table(world: World) -> dict[str, Any]:
 
 def random_table(world: World) -> dict[str, Any]:
     """Return the functions of random numbers: those of the CPU, so that values are the CPU's."""
+    generators = tuple(torch.default_generator for _ in world.cards)
+    return seed_table(world) | state_table(world) | {"default_generators": generators}
+
+
+def seed_table(world: World) -> dict[str, Any]:
+    """Return the functions that set where the random numbers of a GPU begin."""
     seeds: dict[int, int | None] = dict.fromkeys(range(len(world.cards)))  #: each card's, if set
 
     def seeded_by(name: str, every_card: bool) -> Callable[[int], None]:
@@ -430,7 +432,7 @@ def random_table(world: World) -> dict[str, Any]:
             # torch.manual_seed asks this too, and seeds the CPU next.
             by_torch = sys._getframe(1).f_code.co_filename.startswith(TORCH)
             if not by_torch and not torch.equal(start.get_state(), torch.get_rng_state()):
-                world.remark(
+                world.seen.remark(
                     f"torch.{world.kind}.{name} changed no numbers: a rehearsal draws those of a "
                     "GPU from the CPU's generator. Call torch.manual_seed, which seeds both."
                 )
@@ -441,6 +443,18 @@ def random_table(world: World) -> dict[str, Any]:
         seed = seeds[world.thread.current]
         return torch.initial_seed() if seed is None else seed
 
+    return {
+        "manual_seed": seeded_by("manual_seed", every_card=False),
+        "manual_seed_all": seeded_by("manual_seed_all", every_card=True),
+        "seed": lambda: None,
+        "seed_all": lambda: None,
+        "initial_seed": initial_seed,
+    }
+
+
+def state_table(world: World) -> dict[str, Any]:
+    """Return the functions that hand out the state of the random numbers, and set it."""
+
     def get_rng_state(device: Any = None) -> Tensor:
         return torch.get_rng_state()
 
@@ -448,23 +462,17 @@ def random_table(world: World) -> dict[str, Any]:
         if state.numel() == torch.get_rng_state().numel():
             torch.set_rng_state(state.cpu())
         else:
-            world.remark("The state of a real GPU's random numbers was set: it was ignored.")
+            world.seen.remark("The state of a real GPU's random numbers was set: it was ignored.")
 
     def set_rng_state_all(states: list[Tensor]) -> None:
         for state in states[:1]:
             set_rng_state(state)
 
     return {
-        "manual_seed": seeded_by("manual_seed", every_card=False),
-        "manual_seed_all": seeded_by("manual_seed_all", every_card=True),
-        "seed": lambda: None,
-        "seed_all": lambda: None,
-        "initial_seed": initial_seed,
         "get_rng_state": get_rng_state,
         "get_rng_state_all": lambda: [get_rng_state() for _ in world.cards],
         "set_rng_state": set_rng_state,
         "set_rng_state_all": set_rng_state_all,
-        "default_generators": tuple(torch.default_generator for _ in world.cards),
     }
 
 

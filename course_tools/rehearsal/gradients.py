@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from course_tools.rehearsal.operations import fail
-from course_tools.rehearsal.placement import World, argument, move, put, simulated_device
+from course_tools.rehearsal.placement import argument, move, put, simulated_device
 from course_tools.rehearsal.replacing import Replacement
 from course_tools.rehearsal.rules import type_name
+from course_tools.rehearsal.world import World
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -59,9 +60,9 @@ def _functions() -> Iterator[Replacement]:
     run = vars(torch.autograd.Function)["apply"]  # written in C from PyTorch 2.14 on
     run_backward = BackwardCFunction.apply
 
-    def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         homes = devices_of(args)
-        out = run.__get__(None, kind)(*args, **kwargs)
+        out = run.__get__(None, cls)(*args, **kwargs)
         listed = out if isinstance(out, tuple) else (out,)
         for each in listed:
             node = each.grad_fn if isinstance(each, Tensor) else None

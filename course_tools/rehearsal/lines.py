@@ -4,6 +4,7 @@ import linecache
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, ClassVar
 
@@ -32,9 +33,10 @@ class Spot:
         return found
 
 
+TORCH = torch.__path__[0]
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 FOLDERS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-FOLDERS.append(os.path.dirname(torch.__path__[0]))
+FOLDERS.append(os.path.dirname(TORCH))
 LIBRARIES = (*(folder + os.sep for folder in FOLDERS), "<frozen", "<__array_function__", HERE)
 _of_user: dict[str, bool] = {}
 
@@ -126,18 +128,30 @@ def _inside(name: str, value: Any, tensor: torch.Tensor) -> str:
     """Return how a tensor is reached from a variable: itself, an attribute or an item."""
     if value is tensor:
         return name
+    for way, each in (*_of_module(value), *_of_list(value), *_of_names(value)):
+        if each is tensor:
+            return name + way
+    return ""
+
+
+def _of_module(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a network, and how each is reached."""
     if isinstance(value, torch.nn.Module):
-        tensors = (*value.named_parameters(), *value.named_buffers())
-        for path, each in tensors:
-            if each is tensor:
-                return f"{name}.{path}"
+        for path, each in (*value.named_parameters(), *value.named_buffers()):
+            yield f".{path}", each
+
+
+def _of_list(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a short list."""
     if isinstance(value, (list, tuple)) and len(value) < 100:
         for index, each in enumerate(value):
-            if each is tensor:
-                return f"{name}[{index}]"
-    held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+            yield f"[{index}]", each
+
+
+def _of_names(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a dictionary, or the attributes of an object."""
+    is_dict = isinstance(value, dict)
+    held = value if is_dict else getattr(value, "__dict__", None)
     if isinstance(held, dict) and len(held) < 200 and not isinstance(value, type(torch)):
         for key, each in list(held.items()):
-            if each is tensor:
-                return f"{name}[{key!r}]" if held is value else f"{name}.{key}"
-    return ""
+            yield f"[{key!r}]" if is_dict else f".{key}", each

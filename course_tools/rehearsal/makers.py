@@ -13,10 +13,7 @@ from torch.utils import _device
 
 from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.placement import (
-    CPU,
-    World,
     count_copy,
-    current_world,
     fake_mode,
     is_fake,
     mark_of,
@@ -25,13 +22,14 @@ from course_tools.rehearsal.placement import (
     simulated_device,
 )
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import CPU, World, current_world
 
 #: methods that make a tensor beside another, unless a device is named
 BESIDE: tuple[str, ...] = ("new", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full")
 BESIDE += ("new_empty_strided",)
 LIKE = [f"{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "randint")]
 #: these take values from Python, NumPy or a tensor,
-COPIES = ("tensor", "as_tensor", "asarray")
+TAKE_VALUES = ("tensor", "as_tensor", "asarray")
 #: and these share NumPy's memory
 FROM_NUMPY = ("as_tensor", "asarray")
 
@@ -119,8 +117,8 @@ def _makers() -> Iterator[Replacement]:
     yield Replacement(torch, "normal", _made_on(torch.normal))
     choose: Any = torch.set_default_tensor_type
 
-    def set_default_tensor_type(kind: Any) -> None:
-        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+    def set_default_tensor_type(asked: Any) -> None:
+        name = asked if isinstance(asked, str) else f"{asked.__module__}.{asked.__name__}"
         choose(f"torch.{name.rpartition('.')[2]}")
         torch.set_default_device("cuda" if name.startswith("torch.cuda.") else None)
 
@@ -132,11 +130,11 @@ def run_as_asked(
 ) -> Any:
     """Run a function that makes a tensor because Python asked for it, and for which device."""
     thread = current_world().thread
-    before, thread.asked = thread.asked, device
+    before, thread.making_on = thread.making_on, device
     try:
         return function(*args, **kwargs)
     finally:
-        thread.asked = before
+        thread.making_on = before
 
 
 def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,7 +146,7 @@ def _made_on(function: Callable[..., Any]) -> Callable[..., Any]:
         if fake_mode() or is_traced(args, kwargs):
             return function(*args, **kwargs)
         world = current_world()
-        if function.__name__ in COPIES and args:
+        if function.__name__ in TAKE_VALUES and args:
             _count_values_read(args[0])
         if positional and len(args) > 2:
             *args, kwargs["device"] = args  # type: ignore[assignment]
@@ -170,7 +168,7 @@ def _count_values_read(data: Any) -> None:
             _count_values_read(each)
         elif isinstance(each, Tensor) and simulated_device(each).type != "cpu":
             for _ in range(each.numel()):
-                current_world().saw("wait: a value in a list is read", current_spot())
+                current_world().seen.add("wait: a value in a list is read", current_spot())
 
 
 def _is_data(name: str, data: Any) -> bool:
@@ -183,7 +181,9 @@ def _is_data(name: str, data: Any) -> bool:
 
 def _copied(function: Callable[..., Any], args: Any) -> list[Tensor]:
     """Return the tensor that torch.tensor or the like is to copy, or nothing."""
-    return [each for each in args[:1] if isinstance(each, Tensor) and function.__name__ in COPIES]
+    return [
+        each for each in args[:1] if isinstance(each, Tensor) and function.__name__ in TAKE_VALUES
+    ]
 
 
 def _made_on_gpu(
@@ -196,7 +196,7 @@ def _made_on_gpu(
         return _copied_to(device, function, args, kwargs)
     _refuse_what_cannot_fit(current_world(), device, function.__name__, args, kwargs)
     made = run_as_asked(function, args, kwargs, device)
-    if function.__name__ in COPIES:  # made on the CPU first, and copied
+    if function.__name__ in TAKE_VALUES:  # made on the CPU first, and copied
         count_copy(made, device, False)
     if function.__name__ in FROM_NUMPY:  # whose memory is not the GPU's
         made = run_as_asked(torch.clone, (made,), {})

@@ -47,8 +47,8 @@ class SimulatedGpu:
     def check(self, size: int) -> None:
         """Raise torch.OutOfMemoryError if so many bytes more do not fit."""
         if self.limited and self.live_bytes + size > self.total_bytes:
-            kind = RuntimeError if self.kind == "mps" else torch.OutOfMemoryError
-            raise kind(out_of_memory(self, size))
+            error = RuntimeError if self.kind == "mps" else torch.OutOfMemoryError
+            raise error(out_of_memory(self, size))
 
 
 def out_of_memory(card: SimulatedGpu, asked: int) -> str:

@@ -9,15 +9,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_tools.rehearsal import rules
-from course_tools.rehearsal.lines import Spot, calling_frame, current_spot, describe, name_of
+from course_tools.rehearsal.lines import TORCH, Spot, calling_frame, current_spot, describe, name_of
 from course_tools.rehearsal.placement import (
-    CPU,
     NO_FLOAT64,
     RESCUED,
     Argument,
     Mark,
-    State,
-    World,
     argument,
     count_copy,
     fake_mode,
@@ -29,6 +26,7 @@ from course_tools.rehearsal.placement import (
     real_device,
     simulated_device,
 )
+from course_tools.rehearsal.world import CPU, State, World
 
 #: folders of torch whose C++ code keeps tensors that Python never asked for: buckets of gradients
 KEEPERS = ("/nn/parallel/", "/distributed/")
@@ -73,7 +71,7 @@ class Watch(TorchDispatchMode):
         if any(wraps_others(each) for each in types):
             return NotImplemented  # a DTensor: the operations on its parts come back here
         world = self.world
-        world.operations += 1
+        world.seen.operations += 1
         RESCUED.clear()
         asked = None
         if world.simulates(kwargs.get("device")):
@@ -91,13 +89,13 @@ class Watch(TorchDispatchMode):
             keeps_tensors=keeps_tensors(caller),
         )
         device = self.checked_device(operation)
-        makes_on = device if operation.tensors else asked or world.thread.asked or CPU
+        makes_on = device if operation.tensors else asked or world.thread.making_on or CPU
         if problem := rules.generator_problem(kwargs.get("generator"), makes_on):
             raise RuntimeError(problem)
         self.count(operation, device)
         out = run(func, operation.rule.slow, args, kwargs)
         if operation.rule.foreign and operation.tensors:
-            world.remark(
+            world.seen.remark(
                 f"The operation {operation.rule.name} is not PyTorch's: its kernel for the CPU "
                 "ran, and what its kernel for a GPU does was not looked at."
             )
@@ -118,20 +116,20 @@ class Watch(TorchDispatchMode):
         """Count an operation on a device, and what that means for the program."""
         world, rule, tensors = self.world, operation.rule, operation.tensors
         if device.type == world.kind:
-            world.touch()
-            world.on_gpu += 1
+            world.initialize()
+            world.seen.on_gpu += 1
             if device.type == "cuda":
                 rules.check_kernel(rule, tensors)
             if wait := rules.wait_of(operation.func, operation.args, operation.kwargs):
-                world.saw(f"wait: {wait}", operation.spot)
+                world.seen.add(f"wait: {wait}", operation.spot)
             elif rule.indices is not None:
                 self.count_indices(operation, rule.indices, device)
             elif rule.name == "aten::where":
                 self.count_scalars(operation, device)
             return
         of_values = bool(tensors) and not rule.anywhere and tensors[0].dim() > 0
-        if device.type == "cpu" and world.started and of_values:
-            world.saw("on the CPU", operation.spot)
+        if device.type == "cpu" and world.initialized and of_values:
+            world.seen.add("on the CPU", operation.spot)
 
     def checked_device(self, operation: Operation) -> torch.device:
         """Return the device of an operation, or raise what PyTorch raises on the real one."""
@@ -250,7 +248,7 @@ class Watch(TorchDispatchMode):
             return
         for index in indices:
             if is_mask(index) and (rules.is_there(index) or mark_of(index) is None):
-                self.world.saw("wait: nonzero or a boolean mask", operation.spot)
+                self.world.seen.add("wait: nonzero or a boolean mask", operation.spot)
         self.count_scalars(replace(operation, tensors=values), device)
 
     def count_scalars(self, operation: Operation, device: torch.device) -> None:
@@ -285,7 +283,7 @@ class Watch(TorchDispatchMode):
             known = mark_in(storage)
             if known is None or known.world is not self.world:
                 self.mark_new(operation, each, on)
-            elif operation.rule.changes and known.size != storage.nbytes():
+            elif operation.rule.changes and known.size_bytes != storage.nbytes():
                 known.leave()
                 Mark(self.world, known.device, storage, operation.spot)
 
@@ -298,7 +296,7 @@ class Watch(TorchDispatchMode):
         if device.type == "mps" and tensor.dtype == torch.float64:
             raise TypeError(NO_FLOAT64)
         made = Mark(self.world, device, tensor.untyped_storage(), operation.spot)
-        if device.type == "cpu" and not self.world.thread.asked:
+        if device.type == "cpu" and not self.world.thread.making_on:
             note_unasked(operation, made)
 
 
@@ -327,7 +325,6 @@ def writes_on(operation: Operation, device: torch.device) -> bool:
     return True
 
 
-TORCH = torch.__path__[0]
 register_hook = Tensor.register_hook
 
 
@@ -359,9 +356,9 @@ def keeps_tensors(frame: FrameType) -> bool:
     return name.startswith(TORCH) and any(part in name for part in KEEPERS)
 
 
-def wraps_others(kind: type) -> bool:
+def wraps_others(cls: type) -> bool:
     """Tell whether a class of tensors handles operations itself."""
-    handler = getattr(kind, "__torch_dispatch__", None)
+    handler = getattr(cls, "__torch_dispatch__", None)
     return handler is not None and handler is not torch._C._disabled_torch_dispatch_impl
 
 

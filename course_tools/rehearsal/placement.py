@@ -1,8 +1,5 @@
 """Where each tensor would be: a mark on its storage, which views share and which dies with it."""
 
-import os
-import threading
-from collections import Counter
 from typing import Any, NamedTuple
 
 import torch
@@ -10,129 +7,33 @@ from torch import Tensor
 
 from course_tools.rehearsal.lines import Spot, current_spot
 from course_tools.rehearsal.memory import SimulatedGpu
-
-CPU = torch.device("cpu")
-FORKED = (
-    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
-    "use the 'spawn' start method"
-)
-DeviceLike = torch.device | str | int
-
-
-class World:
-    """What there is while a rehearsal runs: the cards, the current one, and what was seen."""
-
-    def __init__(self, kind: str, cards: list[SimulatedGpu], capability: tuple[int, int]) -> None:
-        self.kind = kind
-        self.cards = cards
-        self.capability = capability
-        self.process = os.getpid()
-        self.exchange_on_gpu = False  # processes exchange with NCCL, so they would
-        self.started = False  # a GPU has been used: a forked process must not
-        self.thread = Thread()
-        self.generators: dict[int, torch.device] = {}  #: by the address that C++ has of them
-        self.operations = 0
-        self.on_gpu = 0
-        self.steps = 0
-        self.block: Any = None  # what began it
-        self.before: list[Any] = []  #: the names that are replaced, with PyTorch's own values
-        self.script: tuple[str, ...] = ()  # what follows python, if a command runs one
-        self.last_step: int | None = None
-        self.notes = ""  # the folder in which processes of a command note that they used a GPU
-        self.events: Counter[tuple[str, Spot]] = Counter()
-        self.sizes: Counter[tuple[str, Spot]] = Counter()
-        self.remarks: dict[str, None] = {}
-
-    def saw(self, what: str, spot: Spot, size: int = 0) -> None:
-        """Count an event of a line of the program, and its bytes."""
-        self.events[what, spot] += 1
-        self.sizes[what, spot] += size
-
-    def remark(self, sentence: str) -> None:
-        """Keep a sentence for the report, once."""
-        self.remarks[sentence] = None
-
-    def device(self, asked: DeviceLike) -> torch.device:
-        """Return a device with its index; one of this kind must be there."""
-        if isinstance(asked, int):
-            asked = torch.device(self.kind, asked)
-        device = torch.device(asked)
-        if device.type != self.kind:
-            return device
-        self.touch()
-        if not self.thread.watched:
-            self.remark(
-                "A thread that was started before the rehearsal used the GPU: its operations were "
-                "not checked. Start threads inside the block."
-            )
-        index = self.thread.current if device.index is None else device.index
-        if index >= len(self.cards):
-            self.refuse_index(index)
-        return torch.device(self.kind, index)
-
-    def refuse_index(self, index: int) -> None:
-        """Raise what PyTorch says of a GPU that is not there."""
-        there = len(self.cards)
-        if self.kind == "cuda":
-            raise getattr(torch, "AcceleratorError", RuntimeError)(
-                "CUDA error: invalid device ordinal\n"
-                "GPU device may be out of range, do you have enough GPUs?"
-            )
-        raise RuntimeError(
-            f"The device index is out of range. It must be in [0, {there}), but got {index}."
-        )
-
-    def simulates(self, device: DeviceLike | None) -> bool:
-        """Tell whether a device is one of those that are not there."""
-        if device is None or isinstance(device, bool):
-            return False
-        return isinstance(device, int) or torch.device(device).type == self.kind
-
-    def touch(self) -> None:
-        """Note that the GPU is used, which a process forked after that cannot do."""
-        if self.started and os.getpid() != self.process:
-            if self.kind != "cuda":
-                raise RuntimeError(FORKED.replace("CUDA", self.kind.upper()))
-            raise RuntimeError(FORKED)
-        self.started = True
-        self.process = os.getpid()
-
-
-class Thread(threading.local):
-    """What each thread has for itself, as with CUDA."""
-
-    current = 0  #: index of the current GPU
-    asked: torch.device | None = None  #: where Python asked for a tensor, while it is made
-    watched = False  #: its operations are seen
-
-    def __init__(self) -> None:
-        self.cast: dict[int, tuple[Tensor, Tensor]] = {}  #: what autocast has cast, by address
+from course_tools.rehearsal.world import State, World, current_world
 
 
 class Mark:
     """Where a storage would be, and the line that made it."""
 
-    __slots__ = ("card", "device", "kept", "made_by", "pinned", "size", "spot", "world")
+    __slots__ = ("card", "device", "kept", "made_by", "pinned", "size_bytes", "spot", "world")
 
     def __init__(self, world: World, device: torch.device, storage: Any, spot: Spot) -> None:
         self.card: SimulatedGpu | None = None
         self.world = world
         self.device = device
-        self.size = storage.nbytes()
+        self.size_bytes = storage.nbytes()
         self.spot = spot
         self.pinned = False
         self.made_by: tuple[int, int] | None = None  # the call in which C++ made it, unasked
         self.kept = False  # C++ made it unasked, and keeps it for later calls
         if device.type == world.kind:
             card = world.cards[device.index]
-            card.take(self.size, spot)
+            card.take(self.size_bytes, spot)
             self.card = card
         storage.rehearsed = Tie(self, storage._cdata)
 
     def leave(self) -> None:
         """Count the memory out."""
         if self.card is not None:
-            self.card.free(self.size, self.spot)
+            self.card.free(self.size_bytes, self.spot)
             self.card = None
 
 
@@ -174,21 +75,9 @@ def mark_in(storage: Any) -> Mark | None:
     return storage.__dict__.get("rehearsed", UNTIED).mark
 
 
-class State:
-    """The rehearsal that is running, if one is."""
-
-    world: World | None = None
-
-
-def current_world() -> World:
-    """Return what there is; only for code that runs during a rehearsal."""
-    assert State.world is not None
-    return State.world
-
-
-def is_fake(kind: type) -> bool:
+def is_fake(cls: type) -> bool:
     """Tell whether a class of tensors has shapes and no values."""
-    return kind.__name__ == "FakeTensor"
+    return cls.__name__ == "FakeTensor"
 
 
 def fake_mode() -> bool:
@@ -284,7 +173,7 @@ def put(tensor: Tensor, device: torch.device, spot: Spot | None = None) -> Tenso
         with torch._C.DisableTorchFunctionSubclass():
             found = storages(tensor)
     if device.type == world.kind:
-        world.touch()
+        world.initialize()
         if world.kind == "mps" and tensor.dtype == torch.float64:
             raise TypeError(NO_FLOAT64)
     for storage in found:
@@ -351,12 +240,12 @@ def count_copy(tensor: Tensor, device: torch.device, non_blocking: bool) -> None
     if source.type == "cpu":
         mark = mark_of(tensor)
         pinned = mark is not None and mark.pinned
-        world.saw(f"to the GPU, from {'pinned' if pinned else 'pageable'} memory", spot, size)
+        world.seen.add(f"to the GPU, from {'pinned' if pinned else 'pageable'} memory", spot, size)
         if not non_blocking:  # PyTorch waits for the stream, whatever memory it copies from
-            world.saw("wait: copy to the GPU", spot)
+            world.seen.add("wait: copy to the GPU", spot)
     elif device.type == "cpu":
-        world.saw("to the CPU", spot, size)
+        world.seen.add("to the CPU", spot, size)
         if not non_blocking:
-            world.saw("wait: copy to the CPU", spot)
+            world.seen.add("wait: copy to the CPU", spot)
     else:
-        world.saw("from GPU to GPU", spot, size)
+        world.seen.add("from GPU to GPU", spot, size)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -17,17 +17,21 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.operations import Watch
-from course_tools.rehearsal.placement import State, World, put, simulated_device
+from course_tools.rehearsal.placement import put, simulated_device
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.setting import Setting
+from course_tools.rehearsal.world import State, World
 
-#: the variable with the folder in which processes note that they used a GPU
-NOTES = "REHEARSAL_NOTES"
+#: the variable with the folder in which each process that has used a GPU leaves a file
+USED_FOLDER = "REHEARSAL_USED_FOLDER"
 
 
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of threads and processes."""
     yield from threads(world)
-    yield from processes(world)
+    yield from starts(world)
+    yield from scripts(world)
+    yield from sent()
 
 
 def threads(world: World) -> Iterator[Replacement]:
@@ -52,19 +56,18 @@ class Rehearsed:
     """A function that another process runs in a rehearsal of its own."""
 
     target: Callable[..., Any]
-    block: Callable[..., Any]
-    settings: dict[str, Any]
+    begin: Callable[..., Any]
+    setting: Setting
+    used_folder: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function with the same GPUs as in the process that started it."""
-        settings = dict(self.settings)
-        notes = settings.pop("notes")
-        with self.block(**settings, hide_real=True) as rehearsal:
+        with self.begin(self.setting, hide_real=True) as rehearsal:
             try:
                 return self.target(*args, **kwargs)
             finally:
-                if notes and rehearsal.report.touched:
-                    note(notes)
+                if self.used_folder and rehearsal.report.touched:
+                    leave_file(self.used_folder)
                     name = multiprocessing.current_process().name
                     report = rehearsal.report
                     failed = isinstance(sys.exception(), Exception)
@@ -80,72 +83,69 @@ class Forked:
     world: World
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function, and note if it used a GPU."""
+        """Run the function, and leave a file if it used a GPU."""
         try:
             return self.target(*args, **kwargs)
         finally:
             filled = any(card.highest_bytes for card in self.world.cards)
-            if self.world.notes and (self.world.on_gpu or filled):
-                note(self.world.notes)
+            used_folder = self.world.command.used_folder
+            if used_folder and (self.world.seen.on_gpu or filled):
+                leave_file(used_folder)
 
 
-def note(notes: str) -> None:
+def leave_file(used_folder: str) -> None:
     """Let the rehearsal that started this process know that a GPU was used here."""
     with contextlib.suppress(OSError):  # it has ended already
-        Path(notes, str(os.getpid())).touch()
+        Path(used_folder, str(os.getpid())).touch()
 
 
-def settings_of(world: World) -> dict[str, Any]:
-    """Return what another process needs to rehearse the same."""
-    card = world.cards[0]
-    return {
-        "kind": world.kind,
-        "gpus": len(world.cards),
-        "memory": card.total_bytes if card.limited else None,
-        "capability": world.capability,
-        "notes": world.notes,
-    }
-
-
-def command_of(world: World) -> list[str]:
-    """Return the options with which a script is rehearsed in another process."""
-    card = world.cards[0]
-    memory = ["--memory", str(card.total_bytes)] if card.limited else []
-    capability = "{}.{}".format(*world.capability)
-    command = ["-m", "course_tools.rehearsal", "--device", world.kind, "--hide-real"]
-    return [*command, "--gpus", str(len(world.cards)), "--capability", capability, *memory]
-
-
-def processes(world: World) -> Iterator[Replacement]:
-    """Yield what lets a process that starts anew believe in the GPUs too.
+def starts(world: World) -> Iterator[Replacement]:
+    """Yield what lets a process of multiprocessing believe in the GPUs too.
 
     A forked process inherits everything, and fails if the GPU was used before, as with CUDA.
     """
-    start, popen = BaseProcess.start, subprocess.Popen.__init__
+    start = BaseProcess.start
 
     def start_rehearsed(process: Any) -> None:
         method = process._start_method or multiprocessing.get_start_method()
         if process._target is not None and method == "fork":
             process._target = Forked(process._target, world)
         elif process._target is not None:
-            process._target = Rehearsed(process._target, world.block, settings_of(world))
+            process._target = Rehearsed(
+                process._target, world.begin, world.setting, world.command.used_folder
+            )
         start(process)
+
+    yield Replacement(BaseProcess, "start", start_rehearsed)
+
+
+def scripts(world: World) -> Iterator[Replacement]:
+    """Yield what rehearses a script that starts itself again, as launchers do."""
+    popen = subprocess.Popen.__init__
+    script = world.command.script
 
     def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:
         words = [str(each) for each in args] if isinstance(args, (list, tuple)) else []
-        if len(words) > 1 and world.script[:1] != ("-m",):
+        if len(words) > 1 and script[:1] != ("-m",):
             words[1] = os.path.abspath(words[1])  # a script, which may be named from here
-        itself = [sys.executable, *world.script]
-        if world.script and words[: len(itself)] == itself:
-            args = [args[0], *command_of(world), *args[1:]]
-            home = str(Path(__file__).resolve().parents[2])
-            variables = dict(options.get("env") or os.environ)
-            paths = [home, variables.get("PYTHONPATH", "")]
-            variables[NOTES] = world.notes
-            variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-            options["env"] = variables
+        itself = [sys.executable, *script]
+        if script and words[: len(itself)] == itself:
+            args = [args[0], "-m", "course_tools.rehearsal", *world.setting.options(), *args[1:]]
+            options["env"] = with_this_package(world, options.get("env") or os.environ)
         popen(self, args, *rest, **options)
 
+    yield Replacement(subprocess.Popen, "__init__", popen_rehearsed)
+
+
+def with_this_package(world: World, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with which another Python finds this package, and where to leave a file."""
+    home = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [home, variables.get("PYTHONPATH", "")]))
+    return {**variables, USED_FOLDER: world.command.used_folder, "PYTHONPATH": path}
+
+
+def sent() -> Iterator[Replacement]:
+    """Yield what sends a tensor to another process, and keeps where it is."""
     pickler: Any = ForkingPickler
     reducers = pickler._extra_reducers
 
@@ -157,11 +157,9 @@ def processes(world: World) -> Iterator[Replacement]:
         with torch._C._DisableTorchDispatch():  # a GPU shares its memory and copies nothing
             return reducers[type(storage)](storage)
 
-    ours: dict[type, Any] = {kind: reduce for kind in reducers if issubclass(kind, Tensor)}
+    ours: dict[type, Any] = {cls: reduce for cls in reducers if issubclass(cls, Tensor)}
     ours[torch.UntypedStorage] = reduce_memory
     yield Replacement(ForkingPickler, "_extra_reducers", {**reducers, **ours})
-    yield Replacement(BaseProcess, "start", start_rehearsed)
-    yield Replacement(subprocess.Popen, "__init__", popen_rehearsed)
 
 
 def arrive(device: str, rebuild: Callable[..., Tensor], parts: tuple[Any, ...]) -> Tensor:

@@ -5,8 +5,8 @@ from typing import Any
 
 from torch.autograd.profiler import profile
 
-from course_tools.rehearsal.placement import World
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import World
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -19,7 +19,7 @@ def replacements(world: World) -> Iterator[Replacement]:
 
     def __init__(self: profile, *enabled: bool, **how: Any) -> None:
         if how.get("use_device") == world.kind or how.get("use_cuda"):  # its old name
-            world.remark(
+            world.seen.remark(
                 "torch.profiler recorded the CPU alone: nothing ran on a GPU that it could time."
             )
             # torch.profiler.profile(activities=[CUDA]) asks for no CPU

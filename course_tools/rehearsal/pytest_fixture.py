@@ -16,11 +16,12 @@ from course_tools.rehearsal import (
     placement,
     processes,
     tensors,
+    world,
 )
 from course_tools.rehearsal.rehearse import Rehearsal, rehearse
 
 # pytest then shows an error on the line of the test, or of the library, that caused it.
-for module in (gpu_modules, makers, memory, operations, placement, processes, tensors):
+for module in (gpu_modules, makers, memory, operations, placement, processes, tensors, world):
     vars(module)["__tracebackhide__"] = True
 
 

@@ -1,7 +1,6 @@
 """The block in which a program believes in a GPU."""
 
 import contextlib
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,21 +21,18 @@ from course_tools.rehearsal import (
     untraced,
 )
 from course_tools.rehearsal.compiled_code import explain
-from course_tools.rehearsal.memory import GIB, SimulatedGpu
 from course_tools.rehearsal.operations import Watch
-from course_tools.rehearsal.placement import State, World
 from course_tools.rehearsal.replacing import replaced
 from course_tools.rehearsal.report import Report, report_of
+from course_tools.rehearsal.setting import USUAL_CAPABILITY, Command, Setting, setting_of
+from course_tools.rehearsal.world import State, World
 
 #: what a program asks of PyTorch, and what stands there meanwhile
 REPLACED = (
     *(tensors, makers, gradients, storages, gpu_modules, data_parallel),
     *(processes, distributed, untraced, autocast, profiling),
 )
-#: the kinds of device that can be simulated
-SIMULATED = ("cuda", "mps", "xpu")
-USUAL_CAPABILITY = (8, 0)
-USUAL_BYTES = 16 * GIB  # what a card says of itself if nobody gave a size
+NO_COMMAND = Command()
 
 
 class Rehearsal:
@@ -48,13 +44,7 @@ class Rehearsal:
     @property
     def report(self) -> Report:
         """What was seen, up to now."""
-        return report_of(self._world)
-
-    def note_command(self, script: tuple[str, ...], steps: int | None, notes: str) -> None:
-        """Note what is rehearsed, a script or "-m" and a module, for how many steps, and where
-        other processes note that they used a GPU.
-        """
-        self._world.script, self._world.last_step, self._world.notes = script, steps, notes
+        return report_of(self._world.seen, self._world.cards)
 
     def __repr__(self) -> str:
         return repr(self.report)
@@ -104,34 +94,34 @@ def rehearse(
         >>> rehearsal.report.peak_bytes  # 2 x 3 numbers of 4 bytes
         (24,)
     """
-    world = make_world(kind, gpus, memory, capability)
+    with begin(setting_of(kind, gpus, memory, capability), hide_real=hide_real) as rehearsal:
+        yield rehearsal
+
+
+@contextlib.contextmanager
+def begin(
+    setting: Setting, command: Command = NO_COMMAND, *, hide_real: bool = False
+) -> Iterator[Rehearsal]:
+    """Begin a rehearsal of what was asked for, or take part in the one that is running."""
     outer = State.world
-    if outer is not None:
-        asked = [(kind, outer.kind), (gpus, len(outer.cards))]
-        if memory is not None:
-            asked.append(
-                (world.cards[0].total_bytes, outer.cards[0].limited and outer.cards[0].total_bytes)
-            )
-        if capability != USUAL_CAPABILITY:
-            asked.append((world.capability, outer.capability))
-        if any(one != other for one, other in asked):
-            raise ValueError(
-                f"a rehearsal of {described(outer)} is running: {described(world)} cannot be "
-                "rehearsed inside it"
-            )
-        yield Rehearsal(outer)
+    if outer is None:
+        refuse_real_gpu(hide_real)
+        yield from _run(World(setting, command, begin))
         return
-    refuse_real_gpu(hide_real)
-    world.block = rehearse
-    yield from _run(world)
+    if not setting.holds_in(outer.setting):
+        raise ValueError(
+            f"a rehearsal of {outer.setting} is running: {setting} cannot be rehearsed inside it"
+        )
+    yield Rehearsal(outer)
 
 
 def _run(world: World) -> Iterator[Rehearsal]:
     """Replace the names, watch the operations, and put everything back."""
+    last_step = world.command.last_step
 
     def count_step(*_: Any) -> None:
-        world.steps += 1
-        if world.last_step is not None and world.steps >= world.last_step:
+        world.seen.steps += 1
+        if last_step is not None and world.seen.steps >= last_step:
             raise LastStep
 
     default = default_device()
@@ -141,7 +131,7 @@ def _run(world: World) -> Iterator[Rehearsal]:
         hook = register_optimizer_step_post_hook(count_step)
         stack.callback(hook.remove)
         for module in REPLACED:
-            world.before += stack.enter_context(replaced(module.replacements(world)))
+            world.originals += stack.enter_context(replaced(module.replacements(world)))
         stack.enter_context(autocast.kernels(world))
         stack.enter_context(Watch(world))
         try:
@@ -164,43 +154,6 @@ def default_device() -> torch.device | None:
 
 class LastStep(BaseException):
     """Ends a program after the steps that were asked for."""
-
-
-def make_world(
-    kind: str, gpus: int, memory: str | int | None, capability: tuple[int, int]
-) -> World:
-    """Return what there shall be, or refuse what cannot be."""
-    if kind not in SIMULATED:
-        raise ValueError(f"kind {kind!r} cannot be rehearsed: there are {', '.join(SIMULATED)}")
-    most = 1 if kind == "mps" else 64
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= most:
-        raise ValueError(f"gpus={gpus!r}: a rehearsal of {kind} has 1 to {most}")
-    pair = tuple(capability) if isinstance(capability, (tuple, list)) else ()
-    if len(pair) != 2 or not all(isinstance(each, int) for each in pair) or pair < (3, 0):
-        raise ValueError(f"capability={capability!r}: give two whole numbers, (7, 5) for a T4")
-    size = USUAL_BYTES if memory is None else size_bytes(memory)
-    found = [SimulatedGpu(kind, index, size, memory is not None) for index in range(gpus)]
-    return World(kind, found, (pair[0], pair[1]))
-
-
-def described(world: World) -> str:
-    """Return what there is in a rehearsal, in words."""
-    card = world.cards[0]
-    memory = f"{card.total_bytes:,} bytes" if card.limited else "memory without a limit"
-    capability = "{}.{}".format(*world.capability)
-    return f"{len(world.cards)} x {world.kind} with {memory} and capability {capability}"
-
-
-def size_bytes(text: str | int) -> int:
-    """Return a size in bytes: 16 GB is 16 * 10**9, 16 GiB is 16 * 2**30."""
-    units = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    units |= {"KIB": 2**10, "MIB": 2**20, "GIB": GIB, "TIB": 2**40, "B": 1}
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(text))
-    unit = units.get(found[2].upper()) if found else None
-    size = int(float(found[1]) * unit) if found and unit else 0
-    if size <= 0 or isinstance(text, bool):
-        raise ValueError(f"memory={text!r} is not a size: write 16 GB, 500 MB, or bytes")
-    return size
 
 
 def refuse_real_gpu(hide: bool) -> None:

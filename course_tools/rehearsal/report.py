@@ -2,13 +2,12 @@
 
 import html
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from course_tools.rehearsal.compiled_code import compiled_elsewhere
 from course_tools.rehearsal.lines import describe
-from course_tools.rehearsal.memory import size_text
-from course_tools.rehearsal.placement import World
+from course_tools.rehearsal.memory import SimulatedGpu, size_text
+from course_tools.rehearsal.seen import Seen
 
 NOT_LOOKED_AT = (
     "speed: no time in a rehearsal is a GPU's",
@@ -52,10 +51,6 @@ class Report:
     def touched(self) -> bool:
         """Whether anything ran on the GPU, or was put there."""
         return self.on_gpu > 0 or any(self.peak_bytes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return asdict(self)
 
     @property
     def head(self) -> str:
@@ -117,37 +112,36 @@ def _shown(line: Occurrence, what: str) -> str:
     return f"  {times}{size}{line.where}"
 
 
-def occurrences(world: World, *beginnings: str) -> tuple[Occurrence, ...]:
+def occurrences(seen: Seen, *beginnings: str) -> tuple[Occurrence, ...]:
     """Return what happened whose name begins so, by line of the program, the largest first."""
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
-    for (what, spot), count in list(world.events.items()):
+    for (what, spot), count in list(seen.events.items()):
         if what.startswith(beginnings):
             line = what.removeprefix("wait: "), describe(spot)
             counts[line] += count
-            sizes[line] += world.sizes[what, spot]
+            sizes[line] += seen.event_bytes[what, spot]
     made = [Occurrence(*line, count, sizes[line]) for line, count in counts.items()]
     return tuple(sorted(made, key=lambda each: (-each.size_bytes, -each.count)))
 
 
-def report_of(world: World) -> Report:
+def report_of(seen: Seen, cards: list[SimulatedGpu]) -> Report:
     """Return the report of a rehearsal so far."""
-
     peaks: dict[str, int] = {}
-    for card in world.cards:
+    for card in cards:
         for spot, size in card.at_peak.items():
             peaks[describe(spot)] = peaks.get(describe(spot), 0) + size
     by = [Occurrence("memory", where, 0, size) for where, size in peaks.items() if size]
     return Report(
-        kind=world.kind,
-        gpus=len(world.cards),
-        operations=world.operations,
-        on_gpu=world.on_gpu,
-        steps=world.steps,
-        copies=occurrences(world, "to the", "from GPU"),
-        waits=occurrences(world, "wait: "),
-        on_cpu=occurrences(world, "on the CPU"),
-        peak_bytes=tuple(card.highest_bytes for card in world.cards),
+        kind=cards[0].kind,
+        gpus=len(cards),
+        operations=seen.operations,
+        on_gpu=seen.on_gpu,
+        steps=seen.steps,
+        copies=occurrences(seen, "to the", "from GPU"),
+        waits=occurrences(seen, "wait: "),
+        on_cpu=occurrences(seen, "on the CPU"),
+        peak_bytes=tuple(card.highest_bytes for card in cards),
         peak_by=tuple(sorted(by, key=lambda each: -each.size_bytes)),
-        remarks=(*world.remarks, *compiled_elsewhere()),
+        remarks=(*seen.remarks, *compiled_elsewhere()),
     )

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_tools.rehearsal.placement import CPU, Argument, current_world, simulated_device
+from course_tools.rehearsal.placement import Argument, simulated_device
+from course_tools.rehearsal.world import CPU, current_world
 
 #: these copy from anywhere to anywhere
 ANYWHERE = {

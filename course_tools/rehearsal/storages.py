@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from course_tools.rehearsal.lines import current_spot, describe
-from course_tools.rehearsal.placement import CPU, World, count_copy, mark_in, put
+from course_tools.rehearsal.placement import count_copy, mark_in, put
 from course_tools.rehearsal.replacing import Replacement
+from course_tools.rehearsal.world import CPU, World
 
 
 def bytes_of(storage: Any) -> Tensor:
@@ -31,7 +32,7 @@ def _files(world: World) -> Iterator[Replacement]:
         mark = mark_in(storage)
         if mark is None or mark.world is not world or mark.device.type == "cpu":
             return None
-        world.remark(
+        world.seen.remark(
             f"A file with tensors of {mark.device} was saved at {describe(current_spot())}\n"
             '  Without a GPU, torch.load needs map_location="cpu" to read it.'
         )
@@ -51,7 +52,7 @@ def _files(world: World) -> Iterator[Replacement]:
             )
         device = world.device(device)
         if len(world.cards) > 1 and device.index != world.thread.current:
-            world.remark(
+            world.seen.remark(
                 f"torch.load put tensors on {device}, but this process uses "
                 f"{world.kind}:{world.thread.current}, at {describe(current_spot())}\n"
                 '  Each process fills that GPU. Read with map_location="cpu".'
@@ -68,22 +69,22 @@ def _memory(world: World) -> Iterator[Replacement]:
     """Yield what moves a storage to a GPU, and shares it with another process."""
 
     def to_gpu(storage: Any, device: Any = None, non_blocking: bool = False) -> Any:
-        where = world.device(world.kind if device is None else device)
+        target = world.device(world.kind if device is None else device)
         copied = storage.clone()
-        count_copy(bytes_of(copied), where, non_blocking)
-        put(bytes_of(copied), where)
+        count_copy(bytes_of(copied), target, non_blocking)
+        put(bytes_of(copied), target)
         return copied
 
     share = torch.UntypedStorage._new_shared.__func__  # type: ignore[attr-defined]
 
-    def _new_shared(kind: Any, size: int, *, device: Any = "cpu") -> Any:
+    def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
         if world.simulates(device):
             world.device(device)  # a forked process fails here, as it does with CUDA
             raise NotImplementedError(
                 "a rehearsal does not simulate tensors of a GPU that one process sends to another: "
                 "let the workers return tensors of the CPU, and move them in the loop"
             )
-        return share(kind, size, device=device)
+        return share(cls, size, device=device)
 
     share_memory: Any = torch.UntypedStorage.share_memory_
 

@@ -10,9 +10,7 @@ from course_tools.rehearsal.lines import current_spot
 from course_tools.rehearsal.makers import run_as_asked
 from course_tools.rehearsal.operations import explained, fail
 from course_tools.rehearsal.placement import (
-    CPU,
     NO_FLOAT64,
-    World,
     argument,
     fake_mode,
     is_fake,
@@ -25,21 +23,25 @@ from course_tools.rehearsal.placement import (
 )
 from course_tools.rehearsal.replacing import Replacement, everywhere
 from course_tools.rehearsal.rules import type_name
+from course_tools.rehearsal.world import CPU, World
 
 TO_NUMPY = (
     "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
     "memory first."
 )
-#: a tensor says of each whether it is there: is_cuda, and so on
-ASKED = ("cpu", "cuda", "xpu", "mps")
+#: what a tensor says of where it is
+QUESTIONS = ("is_cpu", "is_cuda", "is_xpu", "is_mps")
 
 
 def replacements(world: World) -> Iterator[Replacement]:
     """Yield what is replaced of tensors, and of functions that compare devices first."""
     yield from _questions()
     yield from _moves(world)
+    yield from _types()
     yield from _copies(world)
-    yield from _values(world)
+    yield from _to_numpy()
+    yield from _to_python(world)
+    yield from _addresses(world)
     yield from _compared_first()
     yield Replacement(torch.nn.functional, "one_hot", one_hot)
 
@@ -59,8 +61,8 @@ def _questions() -> Iterator[Replacement]:
         return property(lambda tensor: simulated_device(tensor).type == kind)
 
     yield Replacement(Tensor, "device", property(simulated_device))
-    for kind in ASKED:
-        yield Replacement(Tensor, f"is_{kind}", kind_is(kind))
+    for name in QUESTIONS:
+        yield Replacement(Tensor, name, kind_is(name.removeprefix("is_")))
     yield Replacement(Tensor, "get_device", get_device)
     yield Replacement(torch, "get_device", get_device)
     yield Replacement(Tensor, "is_pinned", is_pinned)
@@ -69,22 +71,35 @@ def _questions() -> Iterator[Replacement]:
 def _moves(world: World) -> Iterator[Replacement]:
     """Yield the methods that move a tensor."""
     plain: Any = Tensor.to
-    change_type: Any = Tensor.type
     parse = torch._C._nn._parse_to
 
     def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return _moved(world, plain, tensor, args, kwargs)
 
     def cuda(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-        where = "cuda" if device is None else device
-        return tensor.to(where, non_blocking=non_blocking, **kwargs)
+        target = "cuda" if device is None else device
+        return tensor.to(target, non_blocking=non_blocking, **kwargs)
 
     def xpu(tensor: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-        where = "xpu" if device is None else device
-        return tensor.to(where, non_blocking=non_blocking, **kwargs)
+        target = "xpu" if device is None else device
+        return tensor.to(target, non_blocking=non_blocking, **kwargs)
 
     def cpu(tensor: Tensor, memory_format: Any = torch.preserve_format) -> Tensor:
         return tensor.to("cpu", memory_format=memory_format)
+
+    def parse_to(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], int):  # Module.to(0): a CPU build knows no such device
+            args = (world.device(args[0]), *args[1:])
+        return parse(*args, **kwargs)
+
+    for function in (to, cuda, xpu, cpu):
+        yield Replacement(Tensor, function.__name__, function)
+    yield Replacement(torch._C._nn, "_parse_to", parse_to)
+
+
+def _types() -> Iterator[Replacement]:
+    """Yield the methods that change a tensor's type, whose names say a device too."""
+    change_type: Any = Tensor.type
 
     def type_(tensor: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
@@ -99,15 +114,8 @@ def _moves(world: World) -> Iterator[Replacement]:
     def type_as(tensor: Tensor, other: Tensor) -> Tensor:
         return tensor.to(other)
 
-    def parse_to(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], int):  # Module.to(0): a CPU build knows no such device
-            args = (world.device(args[0]), *args[1:])
-        return parse(*args, **kwargs)
-
-    for function in (to, cuda, xpu, cpu, type_as):
-        yield Replacement(Tensor, function.__name__, function)
     yield Replacement(Tensor, "type", type_)
-    yield Replacement(torch._C._nn, "_parse_to", parse_to)
+    yield Replacement(Tensor, "type_as", type_as)
 
 
 def _moved(
@@ -148,7 +156,7 @@ def _copies(world: World) -> Iterator[Replacement]:
         mark = mark_of(tensor)
         if mark is not None and mark.pinned:
             return tensor
-        world.touch()
+        world.initialize()
         with torch._C._DisableTorchDispatch():
             copied = tensor.detach().clone()
         put(copied, CPU)
@@ -168,58 +176,71 @@ def _copies(world: World) -> Iterator[Replacement]:
     yield Replacement(Tensor, "__deepcopy__", deepcopy)
 
 
-def _values(world: World) -> Iterator[Replacement]:
-    """Yield the methods that hand a tensor's values to Python, to NumPy and to other libraries."""
-    original = {
-        name: getattr(Tensor, name) for name in ("numpy", "__array__", "tolist", "__dlpack__")
-    }
-    hand_out: Any = torch.utils.dlpack.to_dlpack
-    show: Any = Tensor.__repr__
+def _to_numpy() -> Iterator[Replacement]:
+    """Yield the methods that make an array, which a GPU's tensor refuses."""
+    plain_numpy: Any = Tensor.numpy
+    plain_array: Any = Tensor.__array__
 
     def numpy(tensor: Tensor, *, force: bool = False) -> Any:
         device = simulated_device(tensor)
         if device.type == "cpu":
-            return original["numpy"](tensor, force=force)
+            return plain_numpy(tensor, force=force)
         if force:
-            return original["numpy"](tensor.detach().cpu(), force=True)
+            return plain_numpy(tensor.detach().cpu(), force=True)
         raise _left(TypeError(TO_NUMPY.format(device)), tensor, ".cpu() before .numpy()")
 
-    def array(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def __array__(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         device = simulated_device(tensor)
         if device.type != "cpu":
             raise _left(TypeError(TO_NUMPY.format(device)), tensor, ".cpu() before NumPy")
-        return original["__array__"](tensor, *args, **kwargs)
+        return plain_array(tensor, *args, **kwargs)
+
+    for function in (numpy, __array__):
+        yield Replacement(Tensor, function.__name__, function)
+
+
+def _to_python(world: World) -> Iterator[Replacement]:
+    """Yield the methods that read values, for which the host waits."""
+    plain_tolist: Any = Tensor.tolist
+    show: Any = Tensor.__repr__
 
     def tolist(tensor: Tensor) -> Any:
         if simulated_device(tensor).type != "cpu":
-            world.saw("wait: .tolist()", current_spot())
-        return original["tolist"](tensor)
+            world.seen.add("wait: .tolist()", current_spot())
+        return plain_tolist(tensor)
+
+    def __repr__(tensor: Tensor, *, tensor_contents: Any = None) -> str:
+        if simulated_device(tensor).type != "cpu" and not tensor.dim():
+            world.seen.add("wait: printing", current_spot())  # of more values, .tolist() is counted
+        return show(tensor, tensor_contents=tensor_contents)
+
+    for function in (tolist, __repr__):
+        yield Replacement(Tensor, function.__name__, function)
+
+
+def _addresses(world: World) -> Iterator[Replacement]:
+    """Yield the methods that tell others where in memory a tensor is."""
+    plain_dlpack: Any = Tensor.__dlpack__
+    hand_out: Any = torch.utils.dlpack.to_dlpack
 
     def data_ptr(tensor: Tensor) -> int:
         if simulated_device(tensor).type != "cpu":
-            world.remark(
+            world.seen.remark(
                 "The address of a tensor was asked for (data_ptr, DLPack). What reads memory at "
                 "that address, such as a kernel of another package, is not checked."
             )
         return torch._C.TensorBase.data_ptr(tensor)
 
-    def dlpack(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def __dlpack__(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         data_ptr(tensor)
-        return original["__dlpack__"](tensor, *args, **kwargs)
+        return plain_dlpack(tensor, *args, **kwargs)
 
     def to_dlpack(tensor: Tensor) -> Any:
         data_ptr(tensor)
         return hand_out(tensor)
 
-    def __repr__(tensor: Tensor, *, tensor_contents: Any = None) -> str:
-        if simulated_device(tensor).type != "cpu" and not tensor.dim():
-            world.saw("wait: printing", current_spot())  # of more values, .tolist() is counted
-        return show(tensor, tensor_contents=tensor_contents)
-
-    for function in (numpy, tolist, data_ptr, __repr__):
+    for function in (data_ptr, __dlpack__):
         yield Replacement(Tensor, function.__name__, function)
-    yield Replacement(Tensor, "__array__", array)
-    yield Replacement(Tensor, "__dlpack__", dlpack)
     yield from everywhere(torch.utils.dlpack, {"to_dlpack": to_dlpack}, "torch")
 
 

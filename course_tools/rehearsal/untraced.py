@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
-from course_tools.rehearsal.lines import current_spot, describe
-from course_tools.rehearsal.operations import TORCH, Watch
-from course_tools.rehearsal.placement import World, fake_mode, simulated_device
+from course_tools.rehearsal.lines import TORCH, current_spot, describe
+from course_tools.rehearsal.operations import Watch
+from course_tools.rehearsal.placement import fake_mode, simulated_device
 from course_tools.rehearsal.replacing import MISSING, Replacement, everywhere, replaced
+from course_tools.rehearsal.world import World
 
 
 def replacements(world: World) -> Iterator[Replacement]:
@@ -23,7 +24,7 @@ def _compilers(world: World) -> Iterator[Replacement]:
     """Yield what leaves compilation out, and says so."""
 
     def compile_nothing(model: Any = None, **options: Any) -> Any:
-        world.remark(f"Code was not compiled but ran as it stands: {describe(current_spot())}")
+        world.seen.remark(f"Code was not compiled but ran as it stands: {describe(current_spot())}")
         return model if model is not None else (lambda function: function)
 
     export = torch.export.export
@@ -41,7 +42,7 @@ def _compilers(world: World) -> Iterator[Replacement]:
 
     def script_nothing(model: Any, *args: Any, **options: Any) -> Any:
         if sys._getframe(1).f_code.co_filename.startswith(TORCH):  # which it needs for itself
-            with replaced(each for each in world.before if each.value is not MISSING):
+            with replaced(each for each in world.originals if each.value is not MISSING):
                 return script(model, *args, **options)
         return compile_nothing(model)
 
@@ -69,6 +70,6 @@ def _operations_on_functions(world: World) -> Iterator[Replacement]:
         mode = mode_of()
         return None if isinstance(mode, Watch) else mode  # these kernels insist on none
 
-    asked = {"_get_current_dispatch_mode": _get_current_dispatch_mode}
-    yield from everywhere(_python_dispatch, asked, "torch._higher_order_ops")
+    values = {"_get_current_dispatch_mode": _get_current_dispatch_mode}
+    yield from everywhere(_python_dispatch, values, "torch._higher_order_ops")
     yield Replacement(torch._ops.HigherOrderOperator, "__call__", call)

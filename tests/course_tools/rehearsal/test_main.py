@@ -7,8 +7,7 @@ import pytest
 from start_python import python
 
 from course_tools.rehearsal.__main__ import main, options
-from course_tools.rehearsal.processes import command_of, settings_of
-from course_tools.rehearsal.rehearse import make_world
+from course_tools.rehearsal.setting import setting_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
@@ -68,16 +67,11 @@ def test_a_module_is_named_before_a_script_and_what_follows_either_is_its_own(tm
     [("cuda", 2, "500 MB", (7, 5)), ("cuda", 1, None, (9, 0)), ("mps", 1, "8GiB", (8, 0))],
 )
 def test_another_process_is_told_of_the_same_cards(tmp_path, kind, gpus, memory, capability):
-    world = make_world(kind, gpus, memory, capability)
+    setting = setting_of(kind, gpus, memory, capability)
     (tmp_path / "train.py").touch()
-    asked = options([*command_of(world)[2:], str(tmp_path / "train.py")])
-    again = make_world(asked.device, asked.gpus, asked.memory, asked.capability)
-    assert (again.kind, again.cards, again.capability) == (kind, world.cards, capability)
+    asked = options([*setting.options(), str(tmp_path / "train.py")])
+    assert setting_of(asked.device, asked.gpus, asked.memory, asked.capability) == setting
     assert asked.hide_real
-    settings = settings_of(world)
-    assert settings.pop("notes") == ""
-    same = make_world(*(settings[each] for each in ("kind", "gpus", "memory", "capability")))
-    assert (same.kind, same.cards, same.capability) == (kind, world.cards, capability)
 
 
 @pytest.mark.process

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.processes import Rehearsed, settings_of
-from course_tools.rehearsal.rehearse import make_world
+from course_tools.rehearsal.processes import Rehearsed
+from course_tools.rehearsal.rehearse import begin
+from course_tools.rehearsal.setting import setting_of
 
 
 class Cards(torch.utils.data.Dataset):
@@ -53,8 +54,7 @@ def test_a_process_that_starts_anew_believes_in_the_gpu_too():
 def test_another_process_reports_what_it_did_on_a_gpu_if_the_first_one_does(
     command, device, told, capsys, tmp_path
 ):
-    settings = settings_of(make_world("cuda", 1, None, (8, 0)))
-    settings["notes"] = str(tmp_path) if command else ""
-    Rehearsed(lambda: torch.ones(2, device=device) + 1, rehearse, settings)()
+    setting, used_folder = setting_of("cuda", 1, None, (8, 0)), str(tmp_path) if command else ""
+    Rehearsed(lambda: torch.ones(2, device=device) + 1, begin, setting, used_folder)()
     assert ("rehearsal, MainProcess: " in capsys.readouterr().err) == told
     assert bool(list(tmp_path.iterdir())) == told

@@ -17,7 +17,8 @@ from torch._higher_order_ops.scan import scan
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from course_tools.rehearsal import rehearse
-from course_tools.rehearsal.rehearse import SIMULATED, LastStep, size_bytes
+from course_tools.rehearsal.rehearse import LastStep, begin
+from course_tools.rehearsal.setting import SIMULATED, Command, setting_of, size_bytes
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
@@ -67,7 +68,7 @@ def parameters_of(function):
 def test_what_is_left_out_in_a_call_is_what_pytorch_takes_for_it(kind):
     compared, others = 0, []
     with rehearse(kind) as rehearsal:
-        for owner, name, before in rehearsal._world.before:
+        for owner, name, before in rehearsal._world.originals:
             of_torch, ours = parameters_of(before), parameters_of(vars(owner)[name])
             for each in of_torch.keys() & ours.keys() - {"buffer_size"}:  # nothing is gathered here
                 compared += 1
@@ -326,8 +327,8 @@ def test_a_tensor_is_named_as_the_program_reaches_it():
 def test_a_program_ends_after_as_many_steps_as_were_asked_for():
     weights = [torch.ones(1, requires_grad=True)]
     optimizer = torch.optim.SGD(weights, lr=0.1)
-    with pytest.raises(LastStep), rehearse() as rehearsal:
-        rehearsal.note_command(("train.py",), 2, "")
+    command = Command(("train.py",), last_step=2)
+    with pytest.raises(LastStep), begin(setting_of("cuda", 1, None, (8, 0)), command) as rehearsal:
         for _ in range(5):
             optimizer.step()
     assert rehearsal.report.steps == 2

@@ -34,7 +34,7 @@ def test_the_report_counts_copies_waits_and_steps():
     assert sum(line.count for line in copying) == 2 + 3 + 1  # parameters, batches, the last batch
     assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
-    assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+    assert "Not looked at" in repr(report) and report.gpus == 1
     count = sum(line.count for line in report.copies)
     assert f"Copies: {count}, {count / 3:.1f} per step" in repr(report)
     with rehearse() as rehearsal:
@@ -82,7 +82,7 @@ def test_the_words_of_a_report_say_its_numbers_line_by_line():
 
 
 def waits_in(rehearsal):
-    events = rehearsal._world.events  # without the words of a report, which take their time
+    events = rehearsal._world.seen.events  # without the words of a report, which take their time
     return sum(count for (what, _), count in events.items() if what.startswith("wait: "))
 
 
