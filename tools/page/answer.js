@@ -36,7 +36,7 @@ import { YOURS } from "./question.js";
  */
 
 const HOUR = 3600;
-const FREE_S = 600; // a job that takes so many seconds is not worth renting for
+const SHORT_S = 600; // a job that takes so many seconds is not worth renting for
 // What a CPU has probably done in a minute too; choice.py says by which published speeds.
 const [SMALL_FLOPS, SMALL_S] = [60 * 110e9, 120];
 const BRIM = 0.9; // a step that needs more of a memory only just fits
@@ -139,14 +139,14 @@ function choose(rows, limit, free) {
   const able = rows.filter((row) => row.fits);
   const own = able.filter((row) => row.own || row.mine);
   const found = (/** @type {Row | null} */ row, /** @type {string} */ why) => ({ row, why, cheaper: null });
-  const quick = own.find((row) => row.seconds[1] <= FREE_S && row.seconds[2] <= limit);
+  const quick = own.find((row) => row.seconds[1] <= SHORT_S && row.seconds[2] <= limit);
   if (quick) return found(quick, "cheapest");
   if (able.length && !own.length && isSmall(fastest(able))) return found(fastest(able), "small");
   const offer = bestFree(free, limit);
   const better = (/** @type {Row} */ row) => row.mine && row.seconds[2] <= limit;
   if (offer && !own.some((row) => better(row) || surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
-  const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, FREE_S));
+  const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, SHORT_S));
   if (soon.length && !own.length) return found(least(soon, "seconds"), "minutes");
   const inTime = able.filter((row) => row.seconds[2] <= limit);
   const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
@@ -215,7 +215,7 @@ function advice(rows, deadlineHours, free) {
   if (cheaper) {
     const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)}${doubt(cheaper)})`;
     others.push(`${capital(the(cheaper))} ${less} but may miss ${limit}.`);
-  } else if ((row.own || row.mine) && row.seconds[1] > FREE_S) others.push(...sayFaster(row, rows));
+  } else if ((row.own || row.mine) && row.seconds[1] > SHORT_S) others.push(...sayFaster(row, rows));
   return said(`${verb} ${name}: ${amount}.`, others);
 }
 
