@@ -83,9 +83,9 @@ def filled(text: str) -> str:
     return "".join(paragraphs)
 
 
-def _in_shell(text: str, commands: Iterable[argparse.ArgumentParser]) -> str:
+def _in_shell(text: str, commands: Iterable["Parser"]) -> str:
     """Write Python's `length=` as the `--length` of a command."""
-    for option in itertools.chain.from_iterable(command._actions for command in commands):
+    for option in itertools.chain.from_iterable(command.options for command in commands):
         if not option.option_strings:
             continue
         word, name = option.option_strings[-1], rf"(?<![\w-]){option.dest}="
@@ -190,14 +190,28 @@ def _language(
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses a question in one sentence, without the list of all options."""
+    """A parser that refuses a question in one sentence, without the list of all options.
+
+    Attributes:
+        options: what was added, in that order, with its --help.
+    """
+
+    def __init__(self, *words: Any, **settings: Any):
+        """Make a parser as argparse does."""
+        self.options: list[argparse.Action] = []  # before argparse adds --help
+        super().__init__(*words, **settings)
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        """Add an option as argparse does, and note it."""
+        self.options.append(super().add_argument(*names, **settings))
+        return self.options[-1]
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and exit with status 2."""
         self.exit(2, f"{wrapped(f'estimate: {message}. {self.prog} --help lists the options.')}\n")
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parser() -> tuple[Parser, dict[str, Parser]]:
     """Return what reads the command line, and the parser of each command by its name."""
     links = f"Links: {', '.join(link.name for link in all_links())}."
     known = "\n".join(map(wrapped, (*_chips_by_maker(), links)))
@@ -209,9 +223,9 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="{network,finetune,serve}", required=True)
-    made: dict[str, argparse.ArgumentParser] = {}
+    made: dict[str, Parser] = {}
     models = wrapped(f"Models: {', '.join(language_models())}.")
-    for name, (about, add_own) in COMMANDS.items():
+    for name, (about, answer, add_own) in COMMANDS.items():
         example = f"Example:\n  {_in_lines(EXAMPLES[name])}"
         command = commands.add_parser(
             name,
@@ -220,8 +234,9 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
             epilog=example if name == "network" else f"{example}\n\n{models}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        add_own(command.add_argument)
-        _add_common(command.add_argument)
+        add_own(command)
+        _add_common(command)
+        command.set_defaults(answer=answer)
         made[name] = command
     return parser, made
 
@@ -281,7 +296,8 @@ def _prices(text: str) -> tuple[tuple[str, float], ...]:
     return found
 
 
-def _add_common(add: Callable[..., Any]) -> None:
+def _add_common(command: Parser) -> None:
+    add = command.add_argument
     several = f"names of chips ({', '.join(DEVICES)})"
     add("--devices", nargs="+", metavar="CHIP", help=several)
     own = "a card of your own: its peak in 16 bits, and the speed and size of its memory"
@@ -296,7 +312,8 @@ def _add_common(add: Callable[..., Any]) -> None:
     add("--json", dest="as_json", action="store_true", help="print JSON")
 
 
-def _add_network(add: Callable[..., Any]) -> None:
+def _add_network(command: Parser) -> None:
+    add = command.add_argument
     add("model", help="a name such as resnet50, package.module:factory, or file.py:factory")
     shape = "shape of one sample (3 224 224)"
     add("--input", type=_positive, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
@@ -321,13 +338,13 @@ def _add_network(add: Callable[..., Any]) -> None:
     add("--shards", type=_positive, default=1, metavar="N", help=shards)
     own = "seconds of one such step, measured on this machine"
     add("--this-machine", type=_amount, metavar="S", help=own)
-    add.__self__.set_defaults(answer=_network)  # type: ignore[attr-defined]
 
 
 MODEL = "a name such as 'Llama 3.1 8B' or meta-llama/Llama-3.1-8B, or the path of a config.json"
 
 
-def _add_finetuning(add: Callable[..., Any]) -> None:
+def _add_finetuning(command: Parser) -> None:
+    add = command.add_argument
     add("model", help=MODEL)
     add("--method", help="full, lora or 4-bit (lora)")
     add("--samples", type=_positive, metavar="N", help="in one epoch (10000)")
@@ -346,12 +363,10 @@ def _add_finetuning(add: Callable[..., Any]) -> None:
     add("--padded", action="store_true", help="a padding mask rules out flash attention")
     full = "all but products with 4-bit weights, as PEFT computes without autocast"
     add("--in-32-bits", action="store_true", help=full)
-    add.__self__.set_defaults(  # type: ignore[attr-defined]
-        answer=partial(_language, estimate_finetuning)
-    )
 
 
-def _add_serving(add: Callable[..., Any]) -> None:
+def _add_serving(command: Parser) -> None:
+    add = command.add_argument
     add("model", help=MODEL)
     add("--runtime", help="vLLM, llama.cpp or Transformers (vLLM)")
     add("--bits", type=int, choices=(16, 8, 4), help="of a weight (16)")
@@ -359,15 +374,21 @@ def _add_serving(add: Callable[..., Any]) -> None:
     add("--prompt", type=_positive, metavar="N", help="tokens of a request (512)")
     add("--generated", type=_positive, metavar="N", help="tokens of an answer (256)")
     add("--requests", type=_positive, metavar="N", help="of the whole job (1000)")
-    add.__self__.set_defaults(  # type: ignore[attr-defined]
-        answer=partial(_language, estimate_serving)
-    )
 
 
-COMMANDS: dict[str, tuple[str, Callable[[Callable[..., Any]], None]]] = {
-    "network": ("Train a network, or run it (--inference).", _add_network),
-    "finetune": ("Fine-tune a language model on one card.", _add_finetuning),
-    "serve": ("Answer requests with a language model on one card.", _add_serving),
+# what each is for, what answers it, and what adds its options
+COMMANDS: dict[str, tuple[str, Callable[..., Answers], Callable[[Parser], None]]] = {
+    "network": ("Train a network, or run it (--inference).", _network, _add_network),
+    "finetune": (
+        "Fine-tune a language model on one card.",
+        partial(_language, estimate_finetuning),
+        _add_finetuning,
+    ),
+    "serve": (
+        "Answer requests with a language model on one card.",
+        partial(_language, estimate_serving),
+        _add_serving,
+    ),
 }
 
 

@@ -81,7 +81,7 @@ def test_each_command_has_an_example_that_runs(command, capsys):
 def test_the_help_names_the_default_that_is_taken(command, function):
     taken = inspect.signature(function).parameters
     named = 0
-    for option in _parser()[1][command]._actions:
+    for option in _parser()[1][command].options:
         default = option.default
         if default is None and option.dest in taken:
             default = taken[option.dest].default
