@@ -179,8 +179,10 @@ def other_forms(name: str) -> tuple[str, ...]:
     return tuple(name for name in names if alike.fullmatch(name))
 
 
-def find_link(name: str) -> Link:
-    """Return the link with this name, as `find_chip` does for chips."""
+def find_link(name: str | Link) -> Link:
+    """Return the link with this name, or the link that it is given, as `find_chip` does."""
+    if isinstance(name, Link):
+        return name
     return _find(name, all_links, "link")
 
 

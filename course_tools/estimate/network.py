@@ -200,7 +200,7 @@ class NetworkDemand(AsAsked):
             together = scaling(
                 work,
                 chip,
-                link=machine.link.name if machine.link else None,
+                link=machine.link,
                 counts=(machine.count,),
                 compiled=compiled,
                 sharded=sharded,

@@ -39,7 +39,7 @@ def scaling(
     work: Work,
     device: str | Chip,
     *,
-    link: str | None = None,
+    link: str | Link | None = None,
     counts: Sequence[int] = COUNTS,
     compiled: bool = False,
     sharded: bool = False,
@@ -49,8 +49,8 @@ def scaling(
     Args:
         work: the training step of one device, from `count_work`.
         device: a chip, or its name.
-        link: what carries the gradients, or None to take the chip's own. The slowest link of the
-            ring decides.
+        link: what carries the gradients, or its name, or None to take the chip's own. The slowest
+            link of the ring decides.
         counts: how many devices; the first is what the others are compared with.
         compiled: as for `step_time`.
         sharded: whether the devices share the model, as FSDP does: they put its parameters together

@@ -1,5 +1,7 @@
 """Several devices: the exchange of gradients, and what it leaves of their speed."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -33,6 +35,8 @@ def test_the_ring_moves_each_gradient_twice_and_a_slow_link_costs_speed():
     assert scaled.speedups[0] == 1 and 4 < scaled.speedups[1] < 8
     slow = scaling(work, "A100", link="Ethernet 10G", counts=(1, 8))
     assert slow.speedups[1] < scaled.speedups[1]
+    own = replace(link, name="a link of nobody's list", gb_per_s=10 / 8)
+    assert scaling(work, "A100", link=own, counts=(1, 8)) == slow
     # this chip has no link of its own
     without = scaling(work, "M4 Max", link="Ethernet 10G", counts=(1, 8))
     assert without.speedups[1] > 1
