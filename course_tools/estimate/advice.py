@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from course_tools.estimate.answer import Answer
-from course_tools.estimate.choice import FREE_S, choose, comparable, surely_faster
+from course_tools.estimate.choice import SHORT_S, choose, comparable, surely_faster
 from course_tools.estimate.free import cut_into_sessions, offer_of, sessions_text
 from course_tools.estimate.words import listed, span
 
@@ -85,7 +85,7 @@ def _beside_cheapest(
         cost = cheaper.cost_text(bare=True) + _doubt(cheaper)
         less = "is free" if cheaper.cost == 0 else f"costs less ({cost})"
         return [*said, f"{_start(the(cheaper))} {less} but may miss {_limit(deadline_hours)}."]
-    if best.machine is None and best.hours * 3600 > FREE_S:
+    if best.machine is None and best.hours * 3600 > SHORT_S:
         return said + _faster(best, rows)
     return said
 

@@ -283,7 +283,8 @@ def answer_all(
     """
     if not machines and this_machine is None:
         raise ValueError(
-            "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
+            "devices is empty. Name at least one chip: `python -m course_tools.estimate --help` "
+            "lists all."
         )
     check_deadline(deadline_hours)
     epochs = check_positive("epochs", epochs)

@@ -9,7 +9,7 @@ from course_tools.estimate.answer import Answer
 from course_tools.estimate.free import best_free
 from course_tools.estimate.prices import OFFERS
 
-FREE_S = 600  # a job that takes so many seconds is not worth renting for
+SHORT_S = 600  # a job that takes so many seconds is not worth renting for
 AS_MUCH = 1.25  # times the cost or time of an unchecked device are about as much
 # A CPU has probably done a job in a minute if it has no more operations than that, and a card does
 # not take longer than two, even at the slow end, nor is it limited by its memory. The CPUs that
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
             "minutes" where it is not worth renting for; "cheapest" or "fastest" of those whose
             whole interval is in time (all of them, where there is no deadline); "perhaps" where no
             such device is and this one has the best chance; "late" where none can be in time and
-            this one is the fastest.
+            this one is the fastest; "fits none" where the step fits no device.
         cheaper: the cheapest device, where it costs less but only may be in time, or None.
     """
 
@@ -66,7 +66,7 @@ class Case:
 
 def own_in_minutes(case: Case) -> Choice | None:
     """Stay on one's own machine where it needs but minutes."""
-    able = [row for row in case.in_time(case.own) if row.hours * 3600 <= FREE_S]
+    able = [row for row in case.in_time(case.own) if row.hours * 3600 <= SHORT_S]
     return Choice(able[0], "cheapest") if able else None
 
 
@@ -93,7 +93,7 @@ def fits_none(case: Case) -> Choice | None:
 
 def in_minutes(case: Case) -> Choice | None:
     """Measure before renting for minutes."""
-    quick = [row for row in case.in_time(case.able) if row.hours_interval[1] <= FREE_S / 3600]
+    quick = [row for row in case.in_time(case.able) if row.hours_interval[1] <= SHORT_S / 3600]
     return Choice(least(quick, "hours"), "minutes") if quick and not case.own else None
 
 

@@ -62,8 +62,9 @@ def buy_or_rent(
     card_price: float | None = None,
     *,
     kwh_price: float,
+    rent_per_hour: float | None = None,
 ) -> BuyOrRent:
-    """Compare buying a card with renting one at its dated list price, in US dollars.
+    """Compare buying a card with renting one, in US dollars.
 
         buy_or_rent("RTX 4090", 2000, kwh_price=0.30)
 
@@ -72,30 +73,36 @@ def buy_or_rent(
         card_price: what the card costs where you would buy it, or None for the middle of its
             published second-hand price, if there is one.
         kwh_price: what a kilowatt-hour costs you.
+        rent_per_hour: what an hour costs you to rent, or None for the dated list price, if there is
+            one.
 
     Raises:
-        ValueError: a price is not a positive number, the chip is unknown, it has no list price, or
-            its data sheet has no watts.
+        ValueError: a price is not a positive number or neither given nor published, the chip is
+            unknown, or its data sheet has no watts.
     """
     chip = find_chip(device)
-    rent = list_prices().get(chip.name)
-    if rent is None:
-        raise ValueError(f"no rent of the {chip.name} is known.")
     if chip.watts is None:
         raise ValueError(f"the data sheet of the {chip.name} has no watts.")
+    rent_source = "your price"
+    if rent_per_hour is None:
+        listed = list_prices().get(chip.name)
+        if listed is None:
+            raise ValueError(f"no list price of the {chip.name} is known. Pass rent_per_hour=.")
+        rent_per_hour, rent_source = listed.per_hour, listed.source
     used = used_price(chip.name) if card_price is None else None
     if card_price is None:
         if used is None:
             raise ValueError(f"no second-hand price of the {chip.name} is known. Pass card_price=.")
         card_price = sum(used["usd"]) / 2
-    for name, amount in {"card_price": card_price, "kwh_price": kwh_price}.items():
+    amounts = {"card_price": card_price, "kwh_price": kwh_price, "rent_per_hour": rent_per_hour}
+    for name, amount in amounts.items():
         if not is_amount(amount):
             raise ValueError(f"{name} must be a positive number, but got {amount!r}.")
     return BuyOrRent(
         device=chip.name,
         card_price=card_price,
-        rent_per_hour=rent.per_hour,
+        rent_per_hour=rent_per_hour,
         electricity_per_hour=chip.watts / 1000 * kwh_price,
-        rent_source=rent.source,
+        rent_source=rent_source,
         card_source=f"second-hand, {used['date']}, {used['source']}" if used else "",
     )

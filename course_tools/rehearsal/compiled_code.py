@@ -23,7 +23,7 @@ def compiled_elsewhere() -> list[str]:
     if maps.exists():
         loaded = {line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines()}
     else:
-        loaded = {str(getattr(each, "__file__", "")) for each in list(sys.modules.values())}
+        loaded = {str(getattr(each, "__file__", "")) for each in sys.modules.copy().values()}
     found = sorted(each for each in loaded if each[:1] == "/" and links_pytorch(each))
     names = ", ".join("/".join(Path(each).parts[-2:]) for each in found)
     return [f"Compiled code outside PyTorch was loaded and not looked at: {names}"] if found else []

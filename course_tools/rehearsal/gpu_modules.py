@@ -141,7 +141,8 @@ def replacements(world: World) -> Iterator[Replacement]:
     if world.kind == "cuda":
         table |= cuda_table(world)
         table |= {
-            name: not_simulated(f"torch.cuda.{name}", what) for name, what in NOT_SIMULATED.items()
+            name: not_simulated(f"torch.cuda.{name}", what, vars(torch.cuda).get(name))
+            for name, what in NOT_SIMULATED.items()
         }
     accelerator = accelerator_table(world) | memory_table(world)
     owners = [(module, table), (torch.accelerator, accelerator)]
@@ -164,8 +165,11 @@ def replacements(world: World) -> Iterator[Replacement]:
     yield Replacement(torch._C, "_set_sdp_use_math", lambda enabled: None)
 
 
-def not_simulated(name: str, what: str) -> Callable[..., Any]:
-    """Return a function that says that something is not simulated."""
+def not_simulated(name: str, what: str, original: Any) -> Callable[..., Any]:
+    """Return a function, or a class where there was one, that says that it is not simulated.
+
+    A class is named in annotations and asked of by isinstance where nobody makes an object of it.
+    """
 
     def refused(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
@@ -173,6 +177,8 @@ def not_simulated(name: str, what: str) -> Callable[..., Any]:
             "run it on a real GPU."
         )
 
+    if isinstance(original, type):
+        return type(original.__name__, (), {"__new__": refused})
     return refused
 
 

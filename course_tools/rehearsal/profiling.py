@@ -18,12 +18,14 @@ def replacements(world: World) -> Iterator[Replacement]:
     plain = profile.__init__
 
     def __init__(self: profile, *enabled: bool, **how: Any) -> None:
-        if how.get("use_device") == world.kind or how.get("use_cuda"):  # its old name
+        if how.pop("use_cuda", False):  # its old name
+            how["use_device"] = "cuda"
+        if how.get("use_device") == world.kind:
             world.seen.remark(
                 "torch.profiler recorded the CPU alone: nothing ran on a GPU that it could time."
             )
             # torch.profiler.profile(activities=[CUDA]) asks for no CPU
-            how |= {"use_device": None, "use_cuda": False, "use_cpu": True}
+            how |= {"use_device": None, "use_cpu": True}
         plain(self, *enabled, **how)
 
     yield Replacement(profile, "__init__", __init__)

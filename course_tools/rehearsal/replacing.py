@@ -59,7 +59,7 @@ def _names_in(module: Any) -> Mapping[str, Any]:
 def everywhere(owner: ModuleType, values: Mapping[str, Any], family: str) -> Iterator[Replacement]:
     """Yield names of a module, and of each module of a family that took one over before."""
     originals = {name: vars(owner)[name] for name in values}
-    for each, module in list(sys.modules.items()):
+    for each, module in sys.modules.copy().items():
         if module is owner or each.startswith(family):
             names = _names_in(module)
             for name in originals.keys() & names.keys():

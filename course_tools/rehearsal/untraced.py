@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch.utils import _python_dispatch
+from torch.utils._pytree import tree_leaves
 
 from course_tools.rehearsal.lines import TORCH, current_spot, describe
 from course_tools.rehearsal.operations import Watch
@@ -29,22 +30,23 @@ def _compilers(world: World) -> Iterator[Replacement]:
 
     export = torch.export.export
 
-    def export_from_cpu(model: torch.nn.Module, *args: Any, **how: Any) -> Any:
-        parts = (*model.parameters(), *model.buffers())
-        if any(simulated_device(each).type == world.kind for each in parts):
+    def export_from_cpu(mod: torch.nn.Module, args: Any, *more: Any, **how: Any) -> Any:
+        tensors = [*mod.parameters(), *mod.buffers(), *tree_leaves(args)]
+        devices = [simulated_device(each) for each in tensors if isinstance(each, torch.Tensor)]
+        if any(device.type == world.kind for device in devices):
             raise NotImplementedError(
                 "torch.export.export: a rehearsal does not trace a model on a GPU. Export it from "
                 "the CPU (model.cpu()), or leave this out in a rehearsal."
             )
-        return export(model, *args, **how)
+        return export(mod, args, *more, **how)
 
     script = torch.jit.script
 
-    def script_nothing(model: Any, *args: Any, **options: Any) -> Any:
+    def script_nothing(obj: Any, *args: Any, **options: Any) -> Any:
         if sys._getframe(1).f_code.co_filename.startswith(TORCH):  # which it needs for itself
             with replaced(each for each in world.originals if each.value is not MISSING):
-                return script(model, *args, **options)
-        return compile_nothing(model)
+                return script(obj, *args, **options)
+        return compile_nothing(obj)
 
     yield Replacement(torch, "compile", compile_nothing)
     yield Replacement(torch.jit, "script", script_nothing)

@@ -95,9 +95,8 @@ class Thread(threading.local):
     watched = False  #: its operations are seen
 
     def __init__(self) -> None:
-        self.cast_weights: dict[
-            int, tuple[Tensor, Tensor]
-        ] = {}  #: what autocast has cast, by address
+        #: what autocast has cast, by address
+        self.cast_weights: dict[int, tuple[Tensor, Tensor]] = {}
 
 
 class State:

@@ -1,6 +1,7 @@
 // From estimated rows to an answer in words: which card to rent, and what is too close to call.
 // The sentences are those of course_tools/estimate/advice.py; a test compares them.
 
+import { LIMITS } from "./model.js";
 import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
 import { YOURS } from "./question.js";
 
@@ -36,13 +37,6 @@ import { YOURS } from "./question.js";
  */
 
 const HOUR = 3600;
-const FREE_S = 600; // a job that takes so many seconds is not worth renting for
-// What a CPU has probably done in a minute too; choice.py says by which published speeds.
-const [SMALL_FLOPS, SMALL_S] = [60 * 110e9, 120];
-const BRIM = 0.9; // a step that needs more of a memory only just fits
-const MOST_GROUPS = 2; // that the answer names of those too close to call
-const LAUNCHER_S = 600; // that several free cards have to save, because they need a launcher
-const AS_MUCH = 1.25; // times the cost or time of an unchecked device are about as much
 
 /** @param {Row} row */
 export function label(row) {
@@ -71,7 +65,7 @@ function fastest(rows) {
  * @param {"seconds" | "cost"} what
  */
 function least(rows, what) {
-  const weighed = (/** @type {Row} */ row) => (row[what]?.[2] ?? 0) * (row.checked ? 1 : AS_MUCH);
+  const weighed = (/** @type {Row} */ row) => (row[what]?.[2] ?? 0) * (row.checked ? 1 : LIMITS.as_much);
   return [...rows].sort((one, other) => weighed(one) - weighed(other))[0];
 }
 
@@ -102,8 +96,8 @@ function surelyFaster(one, other) {
 
 /** Whether a CPU has probably done the job in a minute too. @param {Row} row */
 function isSmall(row) {
-  const few = row.flops !== null && row.flops <= SMALL_FLOPS;
-  return few && row.limit !== "memory" && row.seconds[2] <= SMALL_S;
+  const few = row.flops !== null && row.flops <= LIMITS.small_flops;
+  return few && row.limit !== "memory" && row.seconds[2] <= LIMITS.small_s;
 }
 
 /**
@@ -125,7 +119,7 @@ function bestFree(free, limit) {
   const able = free.filter((row) => carries(row, limit));
   if (able.length === 0) return null;
   const quickest = fastest(able);
-  return able[0].seconds[1] - quickest.seconds[1] > LAUNCHER_S ? quickest : able[0];
+  return able[0].seconds[1] - quickest.seconds[1] > LIMITS.launcher_s ? quickest : able[0];
 }
 
 /**
@@ -139,14 +133,14 @@ function choose(rows, limit, free) {
   const able = rows.filter((row) => row.fits);
   const own = able.filter((row) => row.own || row.mine);
   const found = (/** @type {Row | null} */ row, /** @type {string} */ why) => ({ row, why, cheaper: null });
-  const quick = own.find((row) => row.seconds[1] <= FREE_S && row.seconds[2] <= limit);
+  const quick = own.find((row) => row.seconds[1] <= LIMITS.short_s && row.seconds[2] <= limit);
   if (quick) return found(quick, "cheapest");
   if (able.length && !own.length && isSmall(fastest(able))) return found(fastest(able), "small");
   const offer = bestFree(free, limit);
   const better = (/** @type {Row} */ row) => row.mine && row.seconds[2] <= limit;
   if (offer && !own.some((row) => better(row) || surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
-  const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, FREE_S));
+  const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, LIMITS.short_s));
   if (soon.length && !own.length) return found(least(soon, "seconds"), "minutes");
   const inTime = able.filter((row) => row.seconds[2] <= limit);
   const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
@@ -215,7 +209,7 @@ function advice(rows, deadlineHours, free) {
   if (cheaper) {
     const less = cheaper.mine ? "costs no rent" : dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)}${doubt(cheaper)})`;
     others.push(`${capital(the(cheaper))} ${less} but may miss ${limit}.`);
-  } else if ((row.own || row.mine) && row.seconds[1] > FREE_S) others.push(...sayFaster(row, rows));
+  } else if ((row.own || row.mine) && row.seconds[1] > LIMITS.short_s) others.push(...sayFaster(row, rows));
   return said(`${verb} ${name}: ${amount}.`, others);
 }
 
@@ -307,8 +301,8 @@ export function toldApart(rows) {
   const largest = groups.filter((one) => one.length > 1 && !groups.some((other) => within(one, other)));
   const alike = [...new Set(largest.map((group) => listed(group.map(label))))];
   if (alike.length === 0) return [];
-  const more = alike.length - MOST_GROUPS;
-  let names = alike.slice(0, MOST_GROUPS).join("; ");
+  const more = alike.length - LIMITS.most_groups;
+  let names = alike.slice(0, LIMITS.most_groups).join("; ");
   if (more > 0) names += `; and ${more} more group${more === 1 ? "" : "s"}`;
   return [`Too close to call, because their intervals overlap: ${names}.`];
 }
@@ -353,7 +347,7 @@ export function fit(row) {
   if (row.needed === null) return row.own ? "measured" : "not known";
   const [needs, has] = [sayBytes(row.needed), row.capacity === null ? "" : sayBytes(row.capacity)];
   if (row.fits) {
-    const brim = row.capacity !== null && row.needed > BRIM * row.capacity;
+    const brim = row.capacity !== null && row.needed > LIMITS.brim * row.capacity;
     return `${brim ? "just" : "yes"}: ${needs}${has && ` of ${has}`}`;
   }
   // the estimate may be off by more than the rest

@@ -16,7 +16,7 @@
  * @typedef {{devices: string[] | null, about: string, method?: string | null, tokens?: number,
  *   length?: number, parameters?: number, bits?: number, dense?: boolean, assumed?: boolean, slower?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
  * @typedef {{hidden: number, query: number, kv: number, intermediate: number, kernels: number}} OfLayer
- * @typedef {{logit: number, nf4: number, adam: {state: number, update: number},
+ * @typedef {{logit: number, nf4: number, master: number, adam: {state: number, update: number},
  *   step: {full: OfLayer, adapted: OfLayer, without_gate: number, logits: number,
  *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
  * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
@@ -24,8 +24,6 @@
  *   kv_spread: number, byte_flops: number, unpack_flops?: Record<string, number>, expert_layer_s?: number,
  *   evidence: LanguageEvidence[]}} Runtime
  */
-
-const MASTER = 8; // bytes of a weight that is kept in 32 bits: read, written and read again in 16
 
 /** Weights of the linear layers, of some experts in each. @param {Shape} shape @param {number} experts */
 function linearWeights(shape, experts) {
@@ -50,7 +48,7 @@ export function trainedNumbers(shape, method) {
  * @param {number} length tokens of a sample
  * @param {FineTuning} numbers
  */
-export function fineTuningWork(shape, method, batch, length, { step, adam }) {
+export function fineTuningWork(shape, method, batch, length, { step, adam, master }) {
   const [full, tokens] = [method === "full", batch * length];
   const [headPasses, reads] = [full ? 3 : 2, 3];
   const head = shape.vocabulary * shape.hidden;
@@ -60,7 +58,7 @@ export function fineTuningWork(shape, method, batch, length, { step, adam }) {
   const unaligned = shape.vocabulary % 2 ? ofHead : 0;
   const products = 2 * tokens * ((headPasses + 1) * used + adapters) + ofHead;
   const attention = 2 * tokens * length * shape.layers * shape.query * 4.5;
-  const each = full ? MASTER : 2;
+  const each = full ? master : 2;
   const unpacked = method === "4-bit" ? reads * step.dequantized * linear : 0;
   const weights = reads * each * linear + 2 * each * head + unpacked;
   const update = 4 * trainedNumbers(shape, method) * (3 + 2 * adam.state);

@@ -59,6 +59,13 @@ const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 /** @type {Record<string, number>} */
 const NUMBERS = DATA.numbers;
 /**
+ * Where a rule begins to hold: constants of course_tools/estimate, which say there what they are.
+ * @type {Record<string, number>}
+ */
+export const LIMITS = DATA.limits;
+/** @type {string} */
+export const BATCHING = DATA.batching; // it gathers requests
+/**
  * @typedef {{factor: number, about: string, slower?: number, kind?: string, kinds?: string[],
  *   devices?: Record<string, string[]>, precision?: string, training?: boolean, compiled?: boolean,
  *   measurements?: number, sources?: string[],
@@ -68,8 +75,6 @@ const NUMBERS = DATA.numbers;
 const FACTORS = DATA.factors;
 /** @type {Evidence[]} */
 const EVIDENCE = DATA.evidence;
-const LARGE = 3e8;
-const UNBOUNDED = 1e9;
 const CHECKPOINTED = "Counted with gradient checkpointing: without it, the activations need several times as much.";
 const COUNTED = "The course counted this network from its public configuration; published beside it:";
 const ALWAYS_BUSY = "The card is taken to be busy all the time: idle hours cost as much.";
@@ -278,7 +283,7 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
   if (isVolta(work, chip, precision)) used.push(FACTORS.Volta);
   const down = used.map((one) => Math.log(one.factor));
   const up = used.map((one) => Math.log(one.slower ?? one.factor));
-  const large = kindOf(work) === "transformers, fused attention" && work.parameters >= LARGE;
+  const large = kindOf(work) === "transformers, fused attention" && work.parameters >= LIMITS.large;
   if (work.training && !large) {
     used.push(FACTORS.loops);
     up.push(Math.log(FACTORS.loops.factor));
@@ -288,7 +293,7 @@ function errorOf(work, chip, precision, { total, limit, launch, device }) {
   if (chip.vendor !== "Google") {
     const host = FACTORS[work.training ? "hosts training" : "hosts"];
     [hostDown, hostUp] = [host.factor, host.slower ?? host.factor];
-    if (launch > 0.3 * total) used.push(host);
+    if (launch > LIMITS.small_launches * total) used.push(host);
   }
   if (limit === "launches" && chip.vendor !== "Google") checked = false;
   const fast = Math.hypot(launch / hostDown, device / chipDown);
@@ -503,7 +508,7 @@ function largestOn(question, chip) {
   const fits = (/** @type {number} */ batch) => fitsOn(question, chip, batch);
   if (neededBy(question, 1) === null || question.model === "own") return null;
   let [low, high] = [0, 1];
-  while (high < UNBOUNDED && fits(high)) [low, high] = [high, 2 * high];
+  while (high < LIMITS.unbounded && fits(high)) [low, high] = [high, 2 * high];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
     if (fits(middle)) low = middle;

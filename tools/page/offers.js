@@ -2,7 +2,9 @@
 // language model, and what its memory holds.
 
 import { METHODS, costs, label, lateness, stateOf, the, times } from "./answer.js";
-import { MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, thatFits } from "./model.js";
+import {
+  BATCHING, LIMITS, MODELS, answerRows, freeRows, isAnswering, lighterForms, memoryParts, thatFits,
+} from "./model.js";
 import { YOURS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
@@ -27,8 +29,6 @@ export function freeOf(question) {
   return question.free ? freeRows(question) : [];
 }
 
-const [BATCHING, AT_ONCE] = ["vLLM", 32]; // it gathers requests, and so many are usual
-
 /**
  * Say what the recommended device takes with more requests at once, where the program gathers them.
  * @param {Question} question
@@ -36,7 +36,7 @@ const [BATCHING, AT_ONCE] = ["vLLM", 32]; // it gathers requests, and so many ar
  */
 export function inLargerBatches(question, row) {
   if (!row || row.own || !isAnswering(question) || question.runtime !== BATCHING) return "";
-  for (let batch = AT_ONCE; batch * row.count > row.batch; batch = Math.floor(batch / 2)) {
+  for (let batch = LIMITS.at_once; batch * row.count > row.batch; batch = Math.floor(batch / 2)) {
     const asked = { ...question, batch };
     const rows = row.offer ? freeRows(asked) : rowsOf(asked);
     const found = rows.find((one) => label(one) === label(row));

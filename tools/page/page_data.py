@@ -5,13 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from course_tools.estimate import chips as chip_data
+from course_tools.estimate.advice import MOST_GROUPS
+from course_tools.estimate.answer import BRIM
+from course_tools.estimate.choice import AS_MUCH, SHORT_S, SMALL_FLOPS, SMALL_S
 from course_tools.estimate.counting.work import Work
+from course_tools.estimate.free import LAUNCHER_S
 from course_tools.estimate.known_networks import MERGED, counted_memory, networks
 from course_tools.estimate.language.finetuning import finetuning_numbers as finetuning
+from course_tools.estimate.language.finetuning_step import MASTER
 from course_tools.estimate.language.language_model import FEED_FORWARD, language_models
-from course_tools.estimate.language.serving import serving_numbers
-from course_tools.estimate.memory.memory_model import memory_numbers
+from course_tools.estimate.language.serving import AT_ONCE, BATCHING, serving_numbers
+from course_tools.estimate.memory.memory_model import UNBOUNDED, memory_numbers
 from course_tools.estimate.prices import OFFERS, PRICES_FILE
+from course_tools.estimate.time.error_factor import LARGE, SMALL
 from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.step_time import fitted, numbers
 
@@ -25,6 +31,20 @@ def page_data() -> dict[str, Any]:
     prices = json.loads(PRICES_FILE.read_text(encoding="utf-8"))
     return {
         "numbers": numbers(),
+        "limits": {
+            "as_much": AS_MUCH,
+            "at_once": AT_ONCE,
+            "brim": BRIM,
+            "large": LARGE,
+            "launcher_s": LAUNCHER_S,
+            "most_groups": MOST_GROUPS,
+            "short_s": SHORT_S,
+            "small_flops": SMALL_FLOPS,
+            "small_launches": SMALL,
+            "small_s": SMALL_S,
+            "unbounded": UNBOUNDED,
+        },
+        "batching": BATCHING,
         "share": fitted()["share"],
         "factors": fitted()["factors"],
         "evidence": [one for one in fitted()["evidence"] if not one["compiled"]],
@@ -33,6 +53,7 @@ def page_data() -> dict[str, Any]:
             "logit": finetuning()["bytes_per_logit"],
             "nf4": finetuning()["nf4_bytes"],
             "adam": finetuning()["optimizers"]["adam"],
+            "master": MASTER,
             "step": finetuning()["step"],
             "evidence": finetuning()["evidence"],
         },

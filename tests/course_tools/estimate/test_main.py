@@ -162,6 +162,7 @@ MINE = ["resnet50d", "--chip", "My card", "100", "900", "24"]
         (["torch.nn:Identity", "--input", "8"], 2, "Pass --inference."),
         (["resnet50d", "--devices", "RTX 9999"], 2, "of memory), in a terminal behind --chip."),
         (["resnet50d", "--chip", "Mine", "x", "900", "24"], 2, "x is not a number"),
+        (["resnet50d", "--devices", ""], 2, "`python -m course_tools.estimate --help` lists all."),
         (["resnet50d", "--link", "token ring"], 2, "course_tools.estimate --help` lists all"),
         (["finetune", "Qwen2.5 7B", "--method", "full"], 0, "--in-backward, --chunks 8"),
         (["serve", "openai/gpt-oss-20b"], 0, "publish it in 4 bits: --bits 4 asks"),  # its README

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from other_networks import NETWORKS
 from start_python import python
 
 from course_tools.rehearsal.__main__ import main, options
@@ -163,3 +164,29 @@ def test_what_cannot_be_run_is_a_sentence(tmp_path, words, told, monkeypatch, ca
     with pytest.raises(SystemExit) as ended:
         sys.exit(main())
     assert ended.value.code == 2 and told in capsys.readouterr().err
+
+
+LANGUAGE_MODEL = """
+import sys
+sys.path.append(sys.argv[1])
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+torch.manual_seed(0)
+config = GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, resid_pdrop=0)
+model = GPT2LMHeadModel(config).to(sys.argv[2]).eval()
+tokens = torch.arange(24).reshape(2, 12).to(sys.argv[2])
+model(tokens, labels=tokens).loss.backward()
+written = model.generate(tokens[:, :5], max_new_tokens=4, do_sample=False, pad_token_id=0)
+print(written.tolist(), round(model.transformer.wte.weight.grad.norm().item(), 4))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("transformers")
+def test_a_language_model_of_transformers_learns_and_writes_as_on_the_cpu(tmp_path):
+    (tmp_path / "write.py").write_text(LANGUAGE_MODEL, encoding="utf-8")
+    plain = python("write.py", NETWORKS, "cpu", cwd=tmp_path)
+    words = ("-m", "course_tools.rehearsal", "--hide-real", "write.py", NETWORKS, "cuda")
+    done = python(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout != ""

@@ -332,3 +332,17 @@ def test_a_program_ends_after_as_many_steps_as_were_asked_for():
         for _ in range(5):
             optimizer.step()
     assert rehearsal.report.steps == 2
+
+
+@pytest.mark.parametrize("kind", SIMULATED)
+def test_what_is_a_class_in_pytorch_is_one_in_a_rehearsal(kind):
+    # libraries name them in annotations (torch.cuda.CUDAGraph | None) and ask isinstance
+    places = (torch, getattr(torch, kind), torch.cuda.graphs, torch.accelerator, nn)
+
+    def classes():
+        names = [(place, name) for place in places for name in vars(place)]
+        return {pair for pair in names if isinstance(getattr(*pair), type)}
+
+    before = classes()
+    with rehearse(kind):
+        assert before - classes() == set()

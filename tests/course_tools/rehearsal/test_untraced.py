@@ -28,8 +28,8 @@ def test_a_model_is_exported_from_the_cpu_and_refused_on_a_gpu(strict):
     # PyTorch would ask the driver for a stream of the GPU, and the process would end there
     layer, rows = torch.nn.Linear(2, 2), torch.ones(1, 2)
     with rehearse():
-        exported = torch.export.export(layer, (rows,), strict=strict)
+        exported = torch.export.export(mod=layer, args=(rows,), strict=strict)
         assert torch.equal(exported.module()(rows), layer(rows))
-        layer.cuda()
-        with pytest.raises(NotImplementedError, match=r"model\.cpu\(\)"):
-            torch.export.export(layer, (rows.cuda(),), strict=strict)
+        for moved in (layer, layer.cuda()):
+            with pytest.raises(NotImplementedError, match=r"model\.cpu\(\)"):
+                torch.export.export(moved, (rows.cuda(),), strict=strict)

@@ -227,14 +227,14 @@ def parts_of(page, fields: dict) -> dict[str, float]:
 @pytest.mark.parametrize(("model", "batch"), [("Llama 3.1 8B", 4), ("GPT-2", 1)])
 def test_the_parts_of_fine_tunings_memory_are_those_of_the_package(inside, model, batch, tuning):
     job = {"batch": batch, "length": 512}
-    wanted = estimate_finetuning(model, tuning, **job).memory.parts()
+    wanted = estimate_finetuning(model, tuning, **job).demand.memory.parts()
     shown = parts_of(inside, {"model": model, "tuning": tuning, **job})
     assert shown == pytest.approx(wanted, rel=1e-3)
 
 
 def test_the_parts_of_answers_memory_are_those_of_the_package(inside):
     job = {"batch": 8, "prompt": 1000, "generated": 500}
-    wanted = estimate_serving("Qwen3 8B", bits=4, runtime="vLLM", **job).memory.parts()
+    wanted = estimate_serving("Qwen3 8B", bits=4, runtime="vLLM", **job).demand.memory.parts()
     wanted["keys and values"] = wanted.pop("cache")
     asked = {"model": "Qwen3 8B", "task": "inference", "bits": 4, **job}
     assert parts_of(inside, asked) == pytest.approx(wanted, rel=1e-3)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from course_tools.estimate import estimate_finetuning
 from course_tools.estimate.chips import DEVICES, all_chips, find_chip, find_link
 from course_tools.estimate.counting.work import OP_KINDS, Sums, Work
 from course_tools.estimate.language.language_model import language_models
-from tools.page.build import HERE
+from tools.page.build import HERE, joined_modules
 from tools.page.page_data import _provider, page_data, short, step_text
 
 
@@ -54,6 +55,11 @@ def test_each_chip_has_the_figures_of_its_data_sheet(data):
         assert shown["link"] == (find_link(chip.link).gb_per_s if chip.link else None)
         assert shown.get("throughHost", 0) == ("through the host" in chip.link)
         assert shown.get("lowPower", 0) == (chip.watts is not None and chip.watts <= 75), name
+
+
+def test_the_page_knows_each_limit_by_its_name(data):
+    used = set(re.findall(r"\bLIMITS\.(\w+)", joined_modules()))
+    assert used == set(data["limits"])  # a name that is not there would be undefined in a browser
 
 
 def test_a_price_is_as_old_as_the_newest_of_its_provider():
