@@ -12,7 +12,8 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     """Write `data`, text as UTF-8, in place of the file at `path`.
 
     A write that fails or is interrupted, such as on a full disk, leaves the file as it was and
-    nothing beside it. A link stays a link, and a file keeps its mode.
+    nothing beside it. A link stays a link, and a file keeps its mode. Of several processes that
+    write the file at once, the last one to end has its content there.
 
     Raises:
         OSError: the file cannot be written.
@@ -32,7 +33,8 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as file:
             yield file
         return
-    part = target.with_name(f"{target.name}.part")
+    # Of this process alone. One that is killed leaves its part, which may be deleted.
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
             yield file

@@ -74,6 +74,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
+    if hasattr(sys.stdout, "reconfigure"):  # the training prints UTF-8; the terminal may not
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = vars(build_parser().parse_args(arguments))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:

@@ -76,6 +76,21 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_beside_it(tmp_path
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_another_process_may_write_the_file_meanwhile(tmp_path, monkeypatch):
+    path, theirs = tmp_path / "results.json", tmp_path / "results.json.part"
+    theirs.write_text("of the reader")
+    with open_atomically(path) as file:
+        file.write(b"first, ")
+        file.flush()
+        with monkeypatch.context() as other:
+            other.setattr(os, "getpid", lambda: 4)
+            write_atomically(path, b"second")
+        assert path.read_bytes() == b"second"
+        file.write(b"but last")
+    assert path.read_bytes() == b"first, but last"
+    assert theirs.read_text() == "of the reader" and len(list(tmp_path.iterdir())) == 2
+
+
 @posix
 def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
     path, link = tmp_path / "script.py", tmp_path / "link.py"

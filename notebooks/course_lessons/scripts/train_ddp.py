@@ -108,12 +108,13 @@ def find_checkpoint(path, resume, parts):
 
 
 def save_checkpoint(state, path):
-    new = f"{path}.new"
+    new = f"{path}.{os.getpid()}.new"
     try:
         torch.save(state, new)
         if state["epochs"] == 1 and os.path.exists(path):  # a new run's first
-            os.replace(path, f"{path}.previous")
-            print(f"the previous run's checkpoint is now {path}.previous")
+            old = f"{path}.{time.strftime('%Y-%m-%d-%H%M%S')}-{os.getpid()}"
+            os.replace(path, old)
+            print(f"the previous run's checkpoint is now {old}")
         os.replace(new, path)  # whole or not at all, on a local disk
     except (OSError, RuntimeError) as error:  # the second by torch: a full disk
         sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")

@@ -114,7 +114,6 @@ class Training(pl.LightningModule):
         self.log("measure", means.float().mean(), **how)
 
 
-# KEEP THE CHECKPOINT SAFE: skip these functions at first.
 class Epochs(pl.Callback):
     """Print a line per epoch; give a resumed run the random numbers of an unbroken one."""
 
@@ -137,17 +136,19 @@ class Epochs(pl.Callback):
         module.print(f"{result}  {seconds:.1f} s", flush=True)
 
 
+# KEEP THE CHECKPOINT SAFE: skip this class at first.
 class Checkpoints(pl.plugins.TorchCheckpointIO):
     """Write whole files or none, on a local disk, and run no code when they are read."""
 
     def save_checkpoint(self, checkpoint, path, storage_options=None):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        new = f"{path}.new"
+        new = f"{path}.{os.getpid()}.new"
         try:
             torch.save(checkpoint, new)
             if checkpoint.get("epoch") == 0 and os.path.exists(path):  # a new run's first
-                os.replace(path, f"{path}.previous")
-                print(f"the previous run's checkpoint is now {path}.previous")
+                old = f"{path}.{time.strftime('%Y-%m-%d-%H%M%S')}-{os.getpid()}"
+                os.replace(path, old)
+                print(f"the previous run's checkpoint is now {old}")
             os.replace(new, path)
         except (OSError, RuntimeError) as error:  # the second by torch: a full disk
             sys.exit(f"{path} cannot be saved; is the disk full? ({error!r:.80})")

@@ -24,6 +24,9 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
 ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
 UNDER_TORCHRUN = ["train_ddp.py", "train_fsdp.py"]
 SMALL = ["--images", 40, "--batch", 18, "--checkpoint", "last.ckpt"]  # two steps an epoch
+KEPT = re.compile(
+    r"the previous run's checkpoint is now .*?(last\.ckpt\.\d{4}-\d\d-\d\d-\d{6}-\d+)\n"
+)
 OPTIONS = {"train_lightning.py": ["--accelerator", "cpu", "--devices", 1]}
 
 
@@ -112,11 +115,12 @@ def contents(folder):
 
 
 def test_a_full_disk_is_one_sentence_and_every_file_keeps_its_bytes(train, tmp_path):
-    for name in ("last.ckpt", "last.ckpt.1", "last.ckpt.part", "last.new", "last-best.ckpt"):
+    others = ["last.ckpt.1", "last.ckpt.new", "last.ckpt.1.new", "last.ckpt.previous"]
+    for name in ("last.ckpt", "last-best.ckpt", *others):
         (tmp_path / name).write_text(name)
     theirs = contents(tmp_path)
-    assert "last.ckpt.previous\n" in train("--epochs", 1)
-    theirs["last.ckpt.previous"] = theirs.pop("last.ckpt")
+    kept = KEPT.search(train("--epochs", 1))[1]
+    theirs[kept] = theirs.pop("last.ckpt")
     saved = contents(tmp_path)
     assert saved.items() > theirs.items() and "last.ckpt" in saved
 
@@ -126,6 +130,28 @@ def test_a_full_disk_is_one_sentence_and_every_file_keeps_its_bytes(train, tmp_p
         assert contents(tmp_path) == saved
     assert "epoch 2 " in train("--epochs", 2, "--resume")
     assert contents(tmp_path).items() > theirs.items()
+
+
+@pytest.mark.parametrize("script", [*ALONE, "train_lightning.py"])
+def test_two_new_runs_at_once_in_one_folder_lose_no_checkpoint(tmp_path, monkeypatch, script):
+    (tmp_path / "last.ckpt").write_text("of the night")
+    save, printed = torch.save, []
+
+    def save_while_another_run_saves(state, path):
+        save(state, path)
+        monkeypatch.setattr(torch, "save", save)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: 4)
+            printed.append(run_here(tmp_path, script, "--epochs", 1))
+
+    monkeypatch.setattr(torch, "save", save_while_another_run_saves)
+    printed.append(run_here(tmp_path, script, "--epochs", 1))
+    first, second = (KEPT.search(each)[1] for each in printed)
+    left = {name for name in contents(tmp_path) if "-best" not in name}  # Lightning's best
+    assert left == {first, second, "last.ckpt"}
+    assert (tmp_path / first).read_text() == "of the night"
+    for name in (second, "last.ckpt"):
+        torch.load(tmp_path / name, weights_only=True)  # is whole
 
 
 def test_each_held_out_sample_counts_alike_also_in_a_short_last_batch(train, tmp_path):

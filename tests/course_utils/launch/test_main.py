@@ -1,5 +1,6 @@
 """The command: what it refuses before it starts a process, and how it ends."""
 
+import io
 import os
 import re
 import signal
@@ -91,6 +92,16 @@ def test_each_kind_of_end_has_its_status_and_no_traceback(error, status, monkeyp
     monkeypatch.setattr(os, "dup2", lambda *_: None)
     assert main(["--training", TRAINING]) == status
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_progress_bar_reaches_a_terminal_that_cannot_show_it(monkeypatch):
+    shown = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(shown, "latin-1"))
+    monkeypatch.setattr(
+        "course_utils.launch.__main__.run_training", lambda **_: print("40%|█", flush=True)
+    )
+    assert main(["--training", TRAINING]) == 0
+    assert shown.getvalue().startswith(b"40%|\\u2588")
 
 
 def test_a_launch_that_is_asked_to_end_exits_as_a_shell_expects(monkeypatch):
