@@ -33,7 +33,7 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as file:
             yield file
         return
-    # Of this process alone. One that is killed leaves its part, which may be deleted.
+    # Of this process alone; one that is killed leaves it.
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:

@@ -35,8 +35,8 @@ def _compilers(world: World) -> Iterator[Replacement]:
         devices = [simulated_device(each) for each in tensors if isinstance(each, torch.Tensor)]
         if any(device.type == world.kind for device in devices):
             raise NotImplementedError(
-                "torch.export.export: a rehearsal does not trace a model on a GPU. Export it from "
-                "the CPU (model.cpu()), or leave this out in a rehearsal."
+                "torch.export.export: a rehearsal does not trace what is on a GPU. Export it from "
+                "the CPU (model.cpu(), and its inputs), or leave this out in a rehearsal."
             )
         return export(mod, args, *more, **how)
 

@@ -84,8 +84,10 @@ def run_training(
         resume=resume,
     )
     with _own_folder(request) as lock, short_temporary_folder() as variables:
-        saved_before = file_identity(request.checkpoint)
+        saved_before, parts_before = file_identity(request.checkpoint), request.parts()
         status, report = _follow(request, lock, variables)
+        for part in request.parts() - parts_before:  # what a rank of this launch was writing
+            part.unlink()
         if status == 0 and not report:
             return RunResult.load(request.result_file)
         if report:

@@ -78,6 +78,10 @@ class Request:
         """The file that is written after each epoch and read by `resume`."""
         return Path(self.out) / "last.ckpt"
 
+    def parts(self) -> set[Path]:
+        """Return what saves of the checkpoint have left that did not come to their end."""
+        return set(Path(self.out).glob(f"{self.checkpoint.name}.*.part"))  # of `open_atomically`
+
     @property
     def result_file(self) -> Path:
         """The file in which a successful run leaves its result, as JSON."""

@@ -31,5 +31,5 @@ def test_a_model_is_exported_from_the_cpu_and_refused_on_a_gpu(strict):
         exported = torch.export.export(mod=layer, args=(rows,), strict=strict)
         assert torch.equal(exported.module()(rows), layer(rows))
         for moved in (layer, layer.cuda()):
-            with pytest.raises(NotImplementedError, match=r"model\.cpu\(\)"):
+            with pytest.raises(NotImplementedError, match=r"model\.cpu\(\), and its inputs"):
                 torch.export.export(moved, (rows.cuda(),), strict=strict)

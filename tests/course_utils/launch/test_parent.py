@@ -45,15 +45,23 @@ def killed(*_):
     return -9, {}
 
 
-def test_a_launch_that_fails_changes_no_file(tmp_path, monkeypatch):
+def killed_while_saving(request, *_):
+    """Stand in for a training that wrote a part of a checkpoint, and was killed."""
+    (request.checkpoint.parent / "last.ckpt.4711.part").write_text("half a checkpoint")
+    return -9, {}
+
+
+def test_a_launch_that_fails_changes_no_file_and_leaves_none(tmp_path, monkeypatch):
     earlier = RunResult(TRAINING, "ddp", "cpu", 1, [0.5], 1.0, "last.ckpt")
-    (tmp_path / "notes.txt").write_text("mine")
+    theirs = ["film.mkv.part", "last.ckpt.1.part", "notes.txt"]
+    for name in theirs:
+        (tmp_path / name).write_text("mine")
     earlier.save(tmp_path / "result.json")
-    monkeypatch.setattr(parent, "_follow", killed)
+    monkeypatch.setattr(parent, "_follow", killed_while_saving)
     with pytest.raises(RunError, match="SIGKILL") as failed:
         run_training(TRAINING, out=tmp_path)
     assert "resume" not in str(failed.value)  # nothing was saved
-    assert sorted(os.listdir(tmp_path)) == ["launch.lock", "notes.txt", "result.json"]
+    assert sorted(os.listdir(tmp_path)) == sorted([*theirs, "launch.lock", "result.json"])
     assert RunResult.load(tmp_path / "result.json") == earlier
 
 
