@@ -22,7 +22,7 @@ def published_errors(used_for: str) -> list[float]:
     """
     errors = []
     for row in _rows("published", used_for):
-        memory = _estimated(row).memory
+        memory = _estimated(row).demand.memory
         only_tensors = row.get("counts") == "tensors"
         size = memory.tensors_bytes if only_tensors else memory.needed_bytes
         errors.append(abs(size / 1e9 / row["gb"] - 1))

@@ -386,7 +386,7 @@ def test_a_failure_names_the_line_of_the_model_and_what_to_do(caplog):
         return self.layer(x[: int(x.sum())])
 
     line = run.__code__.co_firstlineno + 1
-    with pytest.raises(RuntimeError, match=rf"in line {line} of test_counting.py.*item"):
+    with pytest.raises(RuntimeError, match=rf"in line {line} of test_fake_step.py.*item"):
         count_work(forward_of(run, layer=nn.Linear(2, 2)), torch.empty(2, 2))
     with pytest.raises(RuntimeError, match="Pass the network inside it"):
         count_work(nn.ModuleDict({"net": nn.Linear(2, 2)}), torch.empty(2, 2))
