@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from estimate_questions import one_line
 from torch import nn
 
 from course_tools.estimate import Machine, estimate
@@ -11,10 +12,6 @@ from course_tools.estimate.counting.count_work import count_work
 from course_utils.timing import Timing
 
 LAYER = nn.Linear(16, 4), torch.empty(1, 16)
-
-
-def one_line(text):
-    return " ".join(text.split())
 
 
 def test_an_epoch_shorter_than_one_step_takes_a_whole_step():

@@ -5,20 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from estimate_questions import one_line, plain
 from torch import nn
 
 from course_tools.estimate import Chip, estimate
 
 X = torch.empty(1, 16)
-
-
-def one_line(text):
-    return " ".join(text.split())
-
-
-def plain(found):
-    """Return what is shown, without the breaks of its lines."""
-    return one_line(repr(found))
 
 
 @pytest.fixture(scope="module")

@@ -3,23 +3,10 @@
 from dataclasses import replace
 
 import pytest
-import torch
-from torch import nn
+from estimate_questions import MODEL, WHOLE, X, lasting
 
 from course_tools.estimate import estimate
 from course_tools.estimate.free import cut_into_sessions, free_sessions
-from course_tools.estimate.time.step_time import StepTime
-
-MODEL, X = nn.Linear(4096, 4096), torch.empty(1, 4096)
-WHOLE = {"batch": 8192, "samples": 10**8}
-
-
-def lasting(row, hours):
-    """Return a row whose job takes so many hours, within a factor of 1.5."""
-    parts = StepTime(0.0, 0.0, 1.0)
-    evidence = replace(row.evidence, factor=1.5, slower=None)
-    samples = int(hours * 3600 * row.batch)
-    return replace(row, step_s=1.0, samples=samples, parts=parts, evidence=evidence)
 
 
 @pytest.fixture(scope="module")

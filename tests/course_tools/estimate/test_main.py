@@ -7,14 +7,11 @@ import shlex
 import sys
 
 import pytest
+from estimate_questions import one_line
 
 from course_tools.estimate import Job, estimate_finetuning, estimate_serving
 from course_tools.estimate.__main__ import _parser, main
 from course_tools.estimate.known_networks import counted_names
-
-
-def one_line(text):
-    return " ".join(text.split())
 
 
 def test_a_name_without_a_command_is_a_network(capsys):

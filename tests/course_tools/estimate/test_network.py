@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import torch
+from estimate_questions import one_line, plain
 from torch import nn
 
 from course_tools.estimate import Chip, Job, Machine, estimate
@@ -15,15 +16,6 @@ from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 
 X = torch.empty(1, 16)
-
-
-def one_line(text):
-    return " ".join(text.split())
-
-
-def plain(found):
-    """Return what is shown, without the breaks of its lines."""
-    return one_line(repr(found))
 
 
 @pytest.fixture(scope="module")
