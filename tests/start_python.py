@@ -10,6 +10,7 @@ option or a variable that Python reads as it starts) the program gets a Python o
 
 import atexit
 import gc
+import io
 import json
 import multiprocessing.process
 import os
@@ -280,7 +281,8 @@ def become(
         for module in [*sys.modules.values()]:
             if hasattr(module, "_IS_INTERACTIVE"):
                 module._IS_INTERACTIVE = True
-    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=unbuffered)
+    sys.stdout = opened_anew(sys.stdout, line_buffering=os.isatty(1), write_through=unbuffered)
+    sys.stderr = opened_anew(sys.stderr, line_buffering=True)
     os.chdir(cwd)
     multiprocessing.process.ORIGINAL_DIR = cwd  # where processes that it spawns look for its file
     os.environ.clear()
@@ -293,6 +295,15 @@ def become(
     if "OMP_NUM_THREADS" in env:
         torch.set_num_threads(int(env["OMP_NUM_THREADS"]))
     rank_zero.rank_zero_only.rank = rank_zero._get_rank() or 0
+
+
+def opened_anew(stream: io.TextIOWrapper, **how: bool) -> io.TextIOWrapper:
+    """Open a stream for what its number leads to now: who forked this may have had a file there,
+    which can seek, and a pipe cannot.
+    """
+    size = 0 if how.get("write_through") else -1
+    file = open(stream.fileno(), "wb", size, closefd=False)  # noqa: SIM115, until the end
+    return io.TextIOWrapper(file, stream.encoding, stream.errors, **how)
 
 
 def run(words: list[str]) -> None:

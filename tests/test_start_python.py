@@ -104,6 +104,25 @@ def test_a_program_is_forked_where_it_can_be_and_not_where_its_start_matters():
     assert python("-c", look, PYTHONUTF8="1").stdout == "False\n"
 
 
+OTHERS = """
+import subprocess, sys
+from start_python import process_to_fork_from
+change = "import sys; [each.reconfigure(errors='replace') for each in (sys.stdout, sys.stderr)]"
+with process_to_fork_from():
+    ended = subprocess.run([sys.argv[1], "-c", change + "; print('torch' in sys.modules)"],
+                           capture_output=True, text=True)
+print(ended.stdout, ended.stderr, sys.stdout.seekable())
+"""
+
+
+@needs_linux
+@pytest.mark.process
+def test_a_pipe_is_one_to_a_forked_program_where_the_output_of_the_tests_is_a_file():
+    here = os.pathsep.join((str(Path(__file__).parent), os.environ["PYTHONPATH"]))
+    ended = python("-c", OTHERS, COMMANDS / "python", fresh=True, PYTHONPATH=here)
+    assert (ended.stdout, ended.stderr) == ("True\n  True\n", "")
+
+
 @pytest.mark.process
 def test_a_process_of_a_program_finds_what_its_file_defines(tmp_path):
     (tmp_path / "main.py").write_text(
