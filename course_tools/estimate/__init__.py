@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from course_tools.estimate.chips import Chip as Chip
     from course_tools.estimate.chips import find_chip as find_chip
     from course_tools.estimate.counting.count_work import count_work as count_work
-    from course_tools.estimate.job import Job as Job
     from course_tools.estimate.language.finetuning import estimate_finetuning as estimate_finetuning
     from course_tools.estimate.language.serving import estimate_serving as estimate_serving
     from course_tools.estimate.machine import Machine as Machine
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 # These are imported when they are first asked for: three of them need torch.
 _HOMES = {
     "Chip": "chips",
-    "Job": "job",
     "Machine": "machine",
     "buy_or_rent": "own_card",
     "count_work": "counting.count_work",

@@ -18,7 +18,6 @@ from course_tools.estimate.known_networks import counted_name, counted_names
 from course_tools.estimate.language.finetuning import estimate_finetuning
 from course_tools.estimate.language.language_model import known_name, language_models
 from course_tools.estimate.language.serving import estimate_serving
-from course_tools.estimate.prices import read_prices
 from course_utils.load_function import load_function
 from course_utils.show_result import show_result
 from course_utils.tables import LINE, terminal_width, wrapped
@@ -28,8 +27,8 @@ MODULE = "python -m course_tools.estimate"
 MORE = "Steps, memory, what was compared, and the sources of the prices: add --details."
 EXAMPLES = {
     "network": f"{MODULE} network resnet50 --batch 128 --devices T4 A100",
-    "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000 --length 512",
-    "serve": f"{MODULE} serve 'Llama 3.1 8B' --runtime llama.cpp --bits 4 --devices 'RTX 4090'",
+    "finetune": f"{MODULE} finetune 'Llama 3.1 8B' --method 4-bit --samples 5000",
+    "serve": f"{MODULE} serve 'Llama 3.1 8B' --bits 4 --devices 'RTX 4090'",
 }
 ALSO = {  # what people type for a command
     "train": ["network"],
@@ -124,7 +123,7 @@ def build(name: str) -> Any:
         raise CannotBuild(_unknown(name))
     try:
         factory = load_function(name)
-        _check_call(factory)
+        inspect.signature(factory).bind()
     except (ImportError, TypeError, ValueError) as error:
         raise CannotBuild(f"model {name!r} was asked for: {error}") from error
     try:
@@ -134,15 +133,6 @@ def build(name: str) -> Any:
     if not isinstance(model, nn.Module):
         raise CannotBuild(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
     return model
-
-
-def _check_call(factory: Callable[..., Any]) -> None:
-    """Raise TypeError if a factory wants arguments."""
-    try:
-        signature = inspect.signature(factory)
-    except ValueError:
-        return  # a built-in function does not say what it takes
-    signature.bind()
 
 
 def _unknown(name: str) -> str:
@@ -173,10 +163,8 @@ def _network(
         raise CannotBuild(f"{built} is a network for images, so tokens= is not for it.")
     try:
         return estimate(built, sample, prices=prices or None, **asked)
-    except (RuntimeError, TypeError) as error:
-        if isinstance(error.__cause__, Exception) or isinstance(error, RuntimeError):
-            raise CannotBuild(str(error)) from error
-        raise
+    except RuntimeError as error:
+        raise CannotBuild(str(error)) from error
 
 
 def _language(
@@ -215,7 +203,7 @@ def _parser() -> tuple[Parser, dict[str, Parser]]:
     """Return what reads the command line, and the parser of each command by its name."""
     links = f"Links: {', '.join(link.name for link in all_links())}."
     known = "\n".join(map(wrapped, (*_chips_by_maker(), links)))
-    examples = "\n  ".join(["Examples:", *map(_in_lines, EXAMPLES.values())])
+    examples = "\n  ".join(["Examples:", *EXAMPLES.values()])
     parser = Parser(
         MODULE,
         description=f"{ABOUT} A model without a command is a network.",
@@ -226,7 +214,7 @@ def _parser() -> tuple[Parser, dict[str, Parser]]:
     made: dict[str, Parser] = {}
     models = wrapped(f"Models: {', '.join(language_models())}.")
     for name, (about, answer, add_own) in COMMANDS.items():
-        example = f"Example:\n  {_in_lines(EXAMPLES[name])}"
+        example = f"Example:\n  {EXAMPLES[name]}"
         command = commands.add_parser(
             name,
             help=about,
@@ -239,17 +227,6 @@ def _parser() -> tuple[Parser, dict[str, Parser]]:
         command.set_defaults(answer=answer)
         made[name] = command
     return parser, made
-
-
-def _in_lines(command: str) -> str:
-    """Break a command between its options, as a shell takes it."""
-    width = min(LINE, terminal_width() or LINE) - 4
-    lines = [""]
-    for part in re.split(r" (?=--)", command):
-        if len(f"{lines[-1]} {part}") > width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {part}".strip()
-    return " \\\n    ".join(lines)
 
 
 def _chips_by_maker() -> list[str]:
@@ -287,13 +264,16 @@ def _number(text: str) -> float:
 
 
 def _prices(text: str) -> tuple[tuple[str, float], ...]:
-    try:
-        found = read_prices(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not found:
-        raise argparse.ArgumentTypeError("no price was given. Write T4=0.35")
-    return found
+    found = []
+    for part in list(filter(None, map(str.strip, text.split(",")))) or [text]:
+        name, _, price = part.partition("=")
+        try:
+            found.append((name.strip(), float(price if name else "")))
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30"
+            ) from None
+    return tuple(found)
 
 
 def _add_common(command: Parser) -> None:

@@ -18,7 +18,7 @@ WHY = {
     "memory": "limited by its memory bandwidth",
     "arithmetic": "limited by its arithmetic",
 }
-# of an answer, in `to_frame` and in the file
+# of an answer, in the file
 FIGURES: tuple[str, ...] = (
     "device",
     "kind",

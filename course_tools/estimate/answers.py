@@ -5,12 +5,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from course_tools.estimate.advice import advice, the, too_close_to_call
 from course_tools.estimate.answer import Answer
-from course_tools.estimate.checks import check_deadline, check_positive
+from course_tools.estimate.checks import check_deadline, check_positive, is_amount
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.choice import choose, comparable, least
 from course_tools.estimate.demand import Demand
@@ -21,9 +20,6 @@ from course_tools.estimate.time.error_factor import ErrorFactor, in_one_sentence
 from course_tools.estimate.words import amount_text, listed, sentence, span
 from course_utils.tables import html_card, text_table, wrapped
 from course_utils.units import format_bytes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FORMAT = "course_tools.estimate 4"
 HEADER = ("device", "time", "cost", "fits", "why")
@@ -71,14 +67,12 @@ class Answers(Generic[Asked]):
             price = Price(0.0, f"free, {offer['what']}, {offer['date']}, {offer['source']}")
             for name in offer["devices"]:
                 machine = Machine(name, offer["count"] if self.demand.together else 1)
+                asked = self.demand, machine, self.samples, self.epochs
                 try:
-                    found.append(self._answer(machine, price, offer["name"]))
+                    found.append(answer_on(*asked, price, offer["name"]))
                 except ValueError:  # it does not have the precision
                     continue
         return tuple(found)
-
-    def _answer(self, machine: Machine, price: Price | None, where: str = "") -> Answer:
-        return answer_on(self.demand, machine, self.samples, self.epochs, price, where)
 
     def cheapest(self, deadline_hours: float | None = None) -> Answer | None:
         """Return the machine with a price and memory enough that costs least, at the dear end of
@@ -186,12 +180,6 @@ class Answers(Generic[Asked]):
         # or what stands between two dollar signs would be typeset as a formula
         return f'<div class="mathjax_ignore tex2jax_ignore">{card}{notes}{details}</div>'
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return one row for each machine as a pandas table."""
-        import pandas as pd
-
-        return pd.DataFrame([row.figures() for row in self.rows])
-
     def to_dict(self) -> dict[str, Any]:
         """Return the answers ready for JSON, without the list of operations.
 
@@ -202,7 +190,7 @@ class Answers(Generic[Asked]):
             counted     of a network, the fields of `work.Work`: for each kind of operation flops,
                         bytes_moved and kernels of one step at the question's batch
             memory      of a network, what `Memory.to_dict` gives: lines of bytes over the batch
-            rows        for each device what `to_frame` has, with the price
+            rows        for each device what `Answer.figures` has, with the price
             free        the same for what Colab and Kaggle give away
         """
         demand = self.demand.to_dict()
@@ -301,8 +289,7 @@ def answer_all(
 
 def _measured(timing: Any, batch: int, samples: float, epochs: int, price: Price) -> Answer:
     step_s = getattr(timing, "median_s", timing)
-    number = isinstance(step_s, Real) and not isinstance(step_s, bool)
-    if not number or not 0 < step_s < float("inf"):
+    if not is_amount(step_s):
         raise ValueError(
             f"this_machine is the seconds of a step that you measured, or a Timing, "
             f"but got {timing!r}."

@@ -64,23 +64,14 @@ class Chip:
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        unknown = [precision for precision in self.peaks if precision not in PRECISIONS]
-        if unknown or not self.peaks:
-            raise ValueError(
-                f"peak_tflop_per_s of the {self.name} is one number, or one for each of "
-                f"{', '.join(PRECISIONS)}, but got {self.peak_tflop_per_s!r}."
-            )
         amounts = [self.bandwidth_gb_per_s, self.memory_gb, *self.peaks.values()]
-        if not all(map(is_amount, amounts)):
+        named = self.peaks and set(self.peaks) <= set(PRECISIONS)
+        if not named or not all(map(is_amount, amounts)):
             raise ValueError(
-                f"peak_tflop_per_s, bandwidth_gb_per_s and memory_gb of the {self.name} must be "
-                f"positive numbers, but got {self.peak_tflop_per_s!r}, "
-                f"{self.bandwidth_gb_per_s!r} and {self.memory_gb!r}."
-            )
-        if self.watts is not None and not is_amount(self.watts):
-            raise ValueError(
-                f"watts of the {self.name} must be a positive number, or None, but got "
-                f"{self.watts!r}."
+                f"peak_tflop_per_s (one number, or one for each of {', '.join(PRECISIONS)}), "
+                f"bandwidth_gb_per_s and memory_gb of the {self.name} must be positive numbers, "
+                f"but got {self.peak_tflop_per_s!r}, {self.bandwidth_gb_per_s!r} and "
+                f"{self.memory_gb!r}."
             )
 
     def __hash__(self) -> int:

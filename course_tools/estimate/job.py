@@ -1,6 +1,6 @@
 """What an estimate of a network is asked: the job, wherever it will be done."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from course_tools.estimate.checks import check_deadline, check_positive, spelled
@@ -53,23 +53,3 @@ class Job:
             if name != "batch" or self.batch is not None:
                 object.__setattr__(self, name, check_positive(name, getattr(self, name)))
         check_deadline(self.deadline_hours)
-
-
-def job_of(job: Job | None, asked: dict[str, Any]) -> Job:
-    """Return the job, which is given whole or by the names of its fields.
-
-    Raises:
-        TypeError: both are given, or a name is no field.
-    """
-    if job is not None and not isinstance(job, Job):
-        raise TypeError(f"the third argument is a Job, but got {job!r}.")
-    names = [field.name for field in fields(Job)]
-    unknown = [name for name in asked if name not in names]
-    if unknown:
-        raise TypeError(
-            f"estimate has no argument {', '.join(map(repr, unknown))}. A job has "
-            f"{', '.join(names)}; a Machine among devices has count and link."
-        )
-    if job is not None and asked:
-        raise TypeError(f"pass {', '.join(asked)} to the Job, which was given too.")
-    return Job(**asked) if job is None else job

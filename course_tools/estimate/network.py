@@ -15,7 +15,7 @@ from course_tools.estimate.counting.count_work import Counter
 from course_tools.estimate.counting.fake_step import FakeStep, tensors, unwrapped
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.demand import AsAsked, StepOnMachine
-from course_tools.estimate.job import Job, job_of
+from course_tools.estimate.job import Job
 from course_tools.estimate.known_networks import CountedMemory, counted_step
 from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.estimate_memory import follow_two_batches, sharded
@@ -30,7 +30,6 @@ from course_tools.estimate.words import sentence
 def estimate(
     model: nn.Module | str,
     inputs: Any,
-    job: Job | None = None,
     *,
     devices: Sequence[str | Chip | Machine] | None = None,
     prices: Mapping[str, float] | str | None = None,
@@ -50,8 +49,6 @@ def estimate(
     >>> found = estimate(model, inputs, batch=64, samples=10**6, devices=["T4", "8 x A100"])
     >>> [row.name for row in found.rows], found["T4"].fits
     (['T4', '8 x A100 80GB'], True)
-    >>> estimate(model, inputs, Job(batch=64), devices=["L4"], prices={"L4": 0.7}).rows[0].cost > 0
-    True
 
     Args:
         model: any module, on any device; it is not touched. Or the name of a network that was
@@ -59,7 +56,6 @@ def estimate(
         inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
             arguments, such as a tokenizer returns. The first dimension of the first tensor is the
             batch, unless `batch_dim` says otherwise.
-        job: what is computed, how often, in what precision: a `Job`.
         devices: names of chips, such as "T4" or "2 x RTX 5090" (`chips.all_chips()` lists them);
             a `Chip` that you made from a data sheet; or a `Machine`, which has its own count
             and link. None takes those of `chips.DEVICES` that have the asked precision.
@@ -70,11 +66,12 @@ def estimate(
             it becomes a row beside the others, at no price unless `prices` has one for "this
             machine".
         count, link: of the devices that are given by name; see `Machine`.
-        **fields: the fields of a `Job` in place of it, such as batch=64 or deadline_hours=48.
+        **fields: what is computed, how often, in what precision: the fields of a `job.Job`, such as
+            batch=64 or deadline_hours=48.
 
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
-        shows itself and has `details`, `to_frame`, `to_json` and `cheapest`; `demand.memory`
+        shows itself and has `details`, `to_json` and `cheapest`; `demand.memory`
         says what fills the memory, and `free` has the job on what Colab and Kaggle give away.
 
     Raises:
@@ -82,7 +79,7 @@ def estimate(
             chip without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    job = job_of(job, fields)
+    job = Job(**fields)
     asked = machines(DEVICES if devices is None else devices, count, link)
     left_out = []
     if devices is None:  # of what nobody named, only those that have the precision

@@ -3,15 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from course_tools.estimate.checks import is_amount
 from course_tools.estimate.chips import Chip, find_chip
 
-DEAREST = 1e9  # of an hour, in any currency
 PRICES_FILE = Path(__file__).parent / "prices.json"
 # of offers, the one that a job is compared by first; the first is in a data centre
 OFFERS = ("on demand", "eight at once", "may be interrupted", "in homes")
@@ -117,39 +115,13 @@ def prices_by_device(
     named = {here, *(chip.name for chip in chips)}
     for name, price in typed.items():
         device = name if name in named else find_chip(name).name
-        found[device] = own_price(name, price, currency)
+        if not (price == 0 or is_amount(price)):
+            raise ValueError(
+                f"an hour of {name} must have a price that is a number and not negative, but got "
+                f"{price!r}."
+            )
+        found[device] = Price(float(price), "your price", currency)
     return found
-
-
-def own_price(name: str, price: Any, currency: str) -> Price:
-    """Return the user's own price of an hour of a device.
-
-    Raises:
-        ValueError: the price is negative or not a number.
-    """
-    number = isinstance(price, (Real, Decimal)) and not isinstance(price, bool)
-    if not number or not 0 <= price < DEAREST:
-        raise ValueError(
-            f"an hour of {name} must have a price that is a number and not negative, and less "
-            f"than a billion, but got {price!r}."
-        )
-    return Price(float(price), "your price", currency)
-
-
-def read_prices(text: str) -> tuple[tuple[str, float], ...]:
-    """Read prices such as "T4=0.35, A100 80GB=1.30".
-
-    Raises:
-        ValueError: a part is not a name, "=" and a number.
-    """
-    found = []
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, _, number = part.partition("=")
-        try:
-            found.append((name.strip(), float(number if name else "")))
-        except ValueError:
-            raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
-    return tuple(found)
 
 
 def billing(names: Sequence[str], devices: Sequence[str] = ()) -> list[str]:

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributions import Distribution
-from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -91,17 +90,11 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
     Raises:
         TypeError: it is not a module, or a program of TorchScript, which has no Python to follow.
-        ValueError: it has lazy layers that have no size yet.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("a program of torch.jit has no Python. Pass the model it was made from.")
-    if any(map(is_lazy, model.parameters())):
-        raise ValueError(
-            "the model has lazy layers, whose sizes are not known yet. Call it once with an "
-            "example, such as model(inputs)."
-        )
     copies = (nn.DataParallel, nn.parallel.DistributedDataParallel)
     return model.module if isinstance(model, copies) else model
 

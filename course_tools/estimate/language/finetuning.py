@@ -56,7 +56,6 @@ from course_tools.estimate.language.language_model import (
     LanguageModel,
     find_language_model,
     known_name,
-    look_up,
 )
 from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits
@@ -369,13 +368,11 @@ def estimate_finetuning(
         length = min(LENGTH, shape.context or LENGTH)
     optimizer = spelled("optimizer", optimizer, finetuning_numbers()["optimizers"])
     method = spelled("method", method, ("full", "lora", "4-bit"), {"qlora": "4-bit"})
-    chosen = [targets] if isinstance(targets, str) else targets
-    if chosen is not None and not chosen:
+    if targets is not None and not targets:
         raise ValueError(
             "targets is empty. Name the layers that LoRA trains, or pass None for all."
         )
-    for name in chosen or ():
-        look_up("target", name, shape.shapes)
+    chosen = tuple(spelled("target", name, shape.shapes) for name in targets or shape.shapes)
     if trained_bytes not in (2, 4):
         raise ValueError(f"trained_bytes is 2 or 4, but got {trained_bytes!r}.")
     if in_backward and method != "full":
@@ -386,7 +383,7 @@ def estimate_finetuning(
         method=method,
         batch=check_positive("batch", batch),
         length=check_positive("length", length),
-        targets=tuple(chosen or shape.shapes),
+        targets=chosen,
         rank=check_positive("rank", rank),
         optimizer=optimizer,
         trained_bytes=trained_bytes,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from course_tools.estimate.checks import nearest
 
@@ -50,7 +50,6 @@ LARGEST = 10**7  # no figure of a shape is larger
 ENDINGS = "instruct|chat|hf|it|base|uncased|cased|pt|gguf|gptq|awq|bnb|4bit|8bit|v[01]|preview"
 ENDINGS += "|beta|thinking|4k|8k|128k|fp16|bf16"
 FEED_FORWARD = ("gate", "up", "down")
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class LanguageModel:
         """Weights that LoRA adds: two narrow matrices beside each of the target layers."""
         wide = 0
         for name in targets:
-            inputs, outputs = look_up("target", name, self.shapes)
+            inputs, outputs = self.shapes[name]
             wide += (inputs + outputs) * (self.experts if name in FEED_FORWARD else 1)
         return self.layers * rank * wide
 
@@ -180,13 +179,9 @@ class LanguageModel:
         return tokens * (12 * self.hidden + attention + 2 * results * between)
 
 
-def language_models() -> dict[str, LanguageModel]:
-    """Return the shapes of some language models by name, from their config.json."""
-    return dict(_known())
-
-
 @cache
-def _known() -> dict[str, LanguageModel]:
+def language_models() -> Mapping[str, LanguageModel]:
+    """Return the shapes of some language models by name, from their config.json."""
     rows = json.loads(MODELS_FILE.read_text(encoding="utf-8"))
     return {name: LanguageModel(**row) for name, row in rows.items()}
 
@@ -198,7 +193,7 @@ def known_name(name: str) -> str | None:
     "meta-llama/Llama-3.1-8B-Instruct" is "Llama 3.1 8B".
     """
     typed = _plain(name)
-    found = {_plain(known): known for known in _known()}
+    found = {_plain(known): known for known in language_models()}
     return found.get(ALIKE.get(typed, typed))
 
 
@@ -250,12 +245,12 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
         return _from_file(path)
     name = known_name(str(model))
     if name is None:
-        near = nearest(str(model), {each: each for each in _known()})
+        near = nearest(str(model), {each: each for each in language_models()})
         raise ValueError(
             f"unknown model {str(model)!r}{near}. `python -m course_tools.estimate finetune "
             f"--help` lists all. Or pass the config.json of a model that writes or reads text."
         )
-    return _known()[name]
+    return language_models()[name]
 
 
 def _from_file(path: Path) -> LanguageModel:
@@ -325,14 +320,3 @@ def _figure(config: Mapping[str, Any], names: Iterable[str], default: Any = ...)
     raise ValueError(
         f"the configuration has no {' or '.join(names)}. Pass the config.json of a language model."
     )
-
-
-def look_up(what: str, name: str, known: Mapping[str, Found]) -> Found:
-    """Return what has this name.
-
-    Raises:
-        ValueError: nothing has; the known names are listed.
-    """
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(known)}.")
-    return known[name]

@@ -49,7 +49,6 @@ from course_tools.estimate.language.language_model import (
     LanguageModel,
     find_language_model,
     known_name,
-    look_up,
 )
 from course_tools.estimate.machine import Machine, machines
 from course_tools.estimate.memory.memory_model import Held, capacity_bytes, fits, framework_bytes
@@ -324,7 +323,7 @@ def estimate_serving(
     runtimes = serving_numbers()["runtimes"]
     runtime = spelled("runtime", runtime, runtimes, dict.fromkeys(GGUF, "llama.cpp"))
     program = runtimes[runtime]
-    look_up("number of bits", str(bits), program["bytes"])
+    spelled("number of bits", str(bits), program["bytes"])
     counts = {"batch": batch, "prompt": prompt, "generated": generated}
     counts = {each: check_positive(each, value) for each, value in counts.items()}
     serving = Serving(name=name, shape=shape, bits=int(bits), runtime=runtime, **counts)

@@ -58,17 +58,12 @@ def scaling(
             times what DDP exchanges.
 
     Raises:
-        ValueError: the work is not a training, a count is not a positive integer, or the chip has
-            no link of its own.
+        ValueError: the work is not a training, or the chip has no link of its own.
     """
     if not work.training:
         raise ValueError(
             "devices exchange gradients in training only, but the work was counted with "
             "training=False."
-        )
-    if not counts or any(not isinstance(n, int) or n < 1 for n in counts):
-        raise ValueError(
-            f"counts are numbers of devices, positive integers, but got {list(counts)!r}."
         )
     chip = find_chip(device)
     if not (link or chip.link):

@@ -72,10 +72,7 @@ def test_a_deadline_counts_the_far_end_of_the_interval(answer):
         assert alone.cheapest(deadline_hours=hours) == found
 
 
-def test_the_result_is_a_table_json_and_safe_html(answer):
-    pytest.importorskip("pandas")
-    frame = answer.to_frame()
-    assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
+def test_the_result_is_json_and_safe_html(answer):
     saved = json.loads(answer.to_json())
     assert saved["counted"]["matrix"]["flops"] == answer.demand.work.flops
     assert "ops" not in saved["counted"]

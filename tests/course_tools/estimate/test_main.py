@@ -9,8 +9,9 @@ import sys
 import pytest
 from estimate_questions import one_line
 
-from course_tools.estimate import Job, estimate_finetuning, estimate_serving
+from course_tools.estimate import estimate_finetuning, estimate_serving
 from course_tools.estimate.__main__ import _parser, main
+from course_tools.estimate.job import Job
 from course_tools.estimate.known_networks import counted_names
 
 
@@ -67,7 +68,7 @@ def test_each_command_has_an_example_that_runs(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])
     _, example = re.split(r"^Examples?:\n", capsys.readouterr().out, flags=re.MULTILINE)
-    example = example.partition("\n\n")[0].replace("\\\n", "")
+    example = example.partition("\n\n")[0]
     assert main(shlex.split(example)[3:]) == 0
 
 
@@ -94,25 +95,16 @@ def test_the_help_names_the_default_that_is_taken(command, function):
     ("words", "hint"),
     [
         (["resnet51"], "the nearest are resnet51q, resnet50"),
-        (["densnet121"], "the nearest are densenet121"),
-        (["mobilenet"], "the nearest are mobilenet"),
         (["stabilityai/sdxl-turbo"], "is known. Pass a name of pytorch-image-models, or your own"),
-        (["yolov8n"], "no model 'yolov8n' is known. Pass a name of"),
         (["meta-llama/Llama-3.1-8B"], "ask `finetune 'Llama 3.1 8B'` or `serve"),
         (["finetune", "Llama 4"], "the nearest are Llama 2 7B, Llama"),
         (["finetune", "t5-small"], "unknown model 't5-small'. `python"),
         (["finetune", "microsoft/resnet-50"], "ask `network resnet50`"),
-        (["finetune", "openai/whisper-small"], "of a model that writes or reads text"),
         (["bert-base-uncased"], "ask `finetune 'BERT base'`."),
-        (["llama3.1:8b"], "ask `finetune 'Llama 3.1 8B'` or `serve"),
-        (["serve", "bert-base-uncased"], "writes no answers"),
         (["resnet50d", "--precision", "fp32"], "16 bits"),
-        (["resnet50d", "--devices", "RTX4091"], "RTX 4090"),
         (["resnet50d", "--tokens"], "a network for images, so --tokens is not"),
-        (["torch.nn:Identity", "--input", "8"], "is trained. Pass --inference."),
         (["no_such_module:net"], "no_such_module"),
         (["torch.nn:Linear"], "missing a required argument: 'in_features'"),
-        (["builtins:dict"], "not a torch.nn.Module"),
     ],
     ids=str,
 )
@@ -126,11 +118,7 @@ def test_what_has_no_answer_ends_in_a_sentence_and_status_2(words, hint, capsys)
     "words",
     [
         ["finetune", "Llama 3.1 8B", "--bits", "4"],
-        ["finetune", "Llama 3.1 8B", "--count", "4"],
         ["serve", "Llama 3.1 8B", "--method", "full"],
-        ["serve", "Llama 3.1 8B", "--optimizer", "sgd"],
-        ["serve", "Llama 3.1 8B", "--epochs", "3"],
-        ["resnet50", "--bits", "4"],
         ["resnet50", "--batch", "0"],
         ["resnet50", "--deadline", "-1"],
         ["resnet50", "--this-machine", "0"],
@@ -164,7 +152,6 @@ MINE = ["resnet50d", "--chip", "My card", "100", "900", "24"]
         (["finetune", "Qwen2.5 7B", "--method", "full"], 0, "--in-backward, --chunks 8"),
         (["serve", "openai/gpt-oss-20b"], 0, "publish it in 4 bits: --bits 4 asks"),  # its README
         (["serve", "bert-base"], 2, "is a question about a network, with --inference"),
-        (["serve", "whisper"], 2, "`python -m course_tools.estimate finetune --help` lists"),
         ([*MINE, "--devices", "T4", "--price", "My card=0.4"], 0, "My card $0.40 (your price)"),
         (["resnet50d", "--devices", "T4", "L4", "--price", "T4=0.35,L4=0.7"], 0, "your price"),
     ],

@@ -27,9 +27,8 @@ def tune(model="Llama 3.1 8B", method="lora", card="T4", **asked):
 def test_four_bits_lora_and_a_full_training_have_their_bytes_a_weight():
     shape = language_models()["Llama 3.1 8B"]
     count = shape.linear + shape.rest
-    for optimizer, each in (("adam", 20), ("fused", 16)):
-        memory = tune(shape, "full", length=1, optimizer=optimizer)[0].demand.memory
-        assert memory.tensors_bytes == pytest.approx(each * count, rel=0.01)
+    memory = tune(shape, "full", length=1)[0].demand.memory
+    assert memory.tensors_bytes == pytest.approx(20 * count, rel=0.01)
     lora = tune(shape, "lora", rank=8, targets=["q", "v"])[0].demand
     assert lora.trained == 3_407_872  # PEFT prints it for this model, rank and pair of layers
     four = tune(shape, "4-bit")[0]
@@ -227,16 +226,13 @@ def test_each_way_out_is_a_question_of_its_own_that_needs_less():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
         ({"method": "dora"}, "unknown method 'dora'. Pass one of full, lora, 4-bit"),
         ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
         ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
-        ({"targets": "qv"}, "unknown target 'qv'. Pass one of q, k"),
         ({"targets": []}, "targets is empty"),
         ({"chunks": 0}, "chunks must be a positive integer"),
         ({"trained_bytes": 3}, "trained_bytes is 2 or 4"),
         ({"in_backward": True}, "for method='full'"),
-        ({"card": "T5"}, "unknown chip 'T5'"),
         ({"card": "8 x A100"}, "on one card, but 8 x A100"),
         ({"tokens": 0}, "tokens must be a positive integer"),
     ],
