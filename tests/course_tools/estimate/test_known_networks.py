@@ -35,11 +35,6 @@ def test_a_network_is_found_by_what_people_type(typed):
     assert counted_name(typed) == TYPED[typed] and set(ALIKE.values()) <= counted_names()
 
 
-def test_ddp_keeps_the_gradients_of_a_counted_network_a_second_time():
-    alone = CountedMemory(batch=8, lines=(MemoryLine(100, 10), MemoryLine(0, 30)), trained=50)
-    assert alone.under_ddp().lines == (MemoryLine(300, 10), MemoryLine(200, 30))
-
-
 PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")
 
 

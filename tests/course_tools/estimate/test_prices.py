@@ -3,15 +3,11 @@
 import re
 
 import pytest
-import torch
-from torch import nn
+from estimate_questions import MODEL, WHOLE, X
 
 from course_tools.estimate import estimate
 from course_tools.estimate.chips import all_chips
 from course_tools.estimate.prices import OFFERS, list_prices, price_file
-
-MODEL, X = nn.Linear(4096, 4096), torch.empty(1, 4096)
-WHOLE = {"batch": 8192, "samples": 10**8}
 
 
 @pytest.fixture(scope="module")

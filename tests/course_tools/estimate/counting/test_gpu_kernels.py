@@ -83,6 +83,7 @@ def test_products_are_those_of_the_gates_and_kernels_grow_with_time(kind, gates)
     assert work.flops == 2 * TIME * BATCH * gates * HIDDEN * (WIDE + HIDDEN)
     trained = count_work(layer, x, batch=BATCH, precision="fp32")
     assert trained.flops == 3 * work.flops
+    assert trained.recurrent.kernels == (2 + 3) * TIME  # Appleyard, Kocisky and Blunsom (2016)
     longer = count_work(
         layer, torch.empty(1, 10 * TIME, WIDE), batch=BATCH, precision="fp32", training=False
     )
@@ -98,29 +99,3 @@ def test_the_memory_of_a_long_sequence_grows_with_its_length():
         estimate_memory(layer, torch.empty(1, n, WIDE), batch=8).peak.activations for n in (50, 500)
     )
     assert 8 < long / short < 12
-
-
-def test_a_packed_sequence_is_counted_as_the_padded_one():
-    class Packed(nn.Module):
-        def __init__(self, packed):
-            super().__init__()
-            self.packed = packed
-            # torch_xla puts a class of its own in the place of nn.GRU
-            self.rnn = nn.modules.rnn.GRU(WIDE, HIDDEN)
-
-        def forward(self, x):
-            if not self.packed:
-                return self.rnn(x)[0]
-            lengths = torch.full((x.shape[1],), len(x), device="cpu")
-            return self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths))[0].data
-
-    for training in (False, True):
-        works = [
-            count_work(Packed(how), torch.empty(TIME, BATCH, WIDE), training=training, batch_dim=1)
-            for how in (True, False)
-        ]
-        packed, padded = ([op for op in work.ops if op.kind == "recurrent"] for work in works)
-        assert len(packed) == len(padded) == 1 + training
-        assert [(op.flops, op.kernels) for op in packed] == [
-            (op.flops, op.kernels) for op in padded
-        ]

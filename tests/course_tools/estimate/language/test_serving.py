@@ -1,11 +1,9 @@
 """Answering with language models: against published sizes, and a closed form."""
 
-import re
-
 import pytest
 
 from course_tools.estimate.chips import Chip
-from course_tools.estimate.language.language_model import LanguageModel, find_language_model
+from course_tools.estimate.language.language_model import LanguageModel
 from course_tools.estimate.language.serving import estimate_serving, times
 from course_tools.estimate.words import span
 
@@ -140,12 +138,6 @@ def test_what_is_offered_as_smaller_needs_less_memory(bits):
     assert all(one.memory.needed_bytes < demand.memory.needed_bytes for one in smaller.values())
 
 
-def test_of_experts_all_are_kept_and_few_are_read():
-    mixtral = find_language_model("Mixtral 8x7B")
-    assert mixtral.parameters == pytest.approx(46.7e9, rel=0.01)  # as its authors say, and
-    assert mixtral.linear_used + mixtral.rest == pytest.approx(12.9e9, rel=0.01)
-
-
 def test_the_first_sentence_names_the_cheapest_card_that_fits_and_the_speed_of_its_answers():
     found = estimate_serving(
         "Llama 3.1 8B", devices=["T4", "L4", "H100"], prices={"L4": 0.5, "H100": 4}, requests=500
@@ -188,17 +180,9 @@ def test_a_model_that_fits_nowhere_is_offered_with_the_computers_own_memory():
     assert "fits none" in fits and "llama.cpp" not in fits  # in 4 bits it has room on the card
 
 
-def test_a_card_with_room_for_little_writes_at_the_rate_of_the_computers_memory():
-    card = Chip("mine", 10, 60, 3)  # as slow as that memory
-    found = estimate_serving("Llama 3.3 70B", devices=[card], bits=4, runtime="llama.cpp")
-    rate = float(re.search(r"about ([\d.]+) tokens/s", found.answer)[1])
-    assert rate == pytest.approx(60e9 / found.demand.memory.weights, rel=0.1)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"model": "Llama 9"}, "unknown model 'Llama 9': the nearest are Llama"),
         ({"model": "bert-base-uncased"}, "BERT base is an encoder.*writes no answers"),
         ({"bits": 3}, "unknown number of bits '3'. Pass one of 16, 8, 4"),
         ({"runtime": "SGLang"}, "unknown runtime 'SGLang'. Pass one of vLLM, llama.cpp"),

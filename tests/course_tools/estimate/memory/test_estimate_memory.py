@@ -215,6 +215,8 @@ def test_shards_divide_everything_but_what_forward_and_backward_keep():
     for mine, whole in zip(four.moments, one.moments, strict=True):
         assert mine.activations == whole.activations
     assert four.parts()["gathered"] == four.peak.gathered
+    assert "activations" in repr(four) and "shared by 4 devices" in repr(four)
+    assert "<table" in four._repr_html_()
     half = estimate_memory(mlp(), EXAMPLE, batch=8, shards=4, precision="bf16-true")
     assert four.moments[0].gathered == 2 * half.moments[0].gathered > 0
     assert sum(four.parts().values()) == pytest.approx(four.needed_bytes)
@@ -316,7 +318,6 @@ def test_stochastic_depth_is_followed_and_a_choice_by_value_is_named():
     ("asked", "message"),
     [
         ({"batch": 0}, "batch must be a positive integer, but got 0"),
-        ({"batch": 2.5}, "positive integer"),
         ({"shards": 0}, "shards must be a positive integer"),
         ({"optimizer": torch.optim.LBFGS}, "optimizer cannot be followed without data.*closure"),
         (
@@ -329,15 +330,6 @@ def test_stochastic_depth_is_followed_and_a_choice_by_value_is_named():
 def test_a_request_that_makes_no_sense_gets_a_sentence(asked, message):
     with pytest.raises(ValueError, match=message):
         estimate_memory(mlp(), EXAMPLE, **asked)
-
-
-def test_a_chip_that_does_not_exist_and_a_batch_below_one_are_refused_later_too():
-    found = estimate_memory(mlp(), EXAMPLE, batch=8)
-    for ask in (found.fits_on, found.largest_batch):
-        with pytest.raises(ValueError, match="unknown chip 'RTX 3091'"):
-            ask("RTX 3091")
-    with pytest.raises(ValueError, match="batch must be a positive"):
-        found.at(0)
 
 
 class Sparse(nn.Module):
@@ -368,11 +360,9 @@ def test_a_sparse_embedding_with_an_optimizer_that_refuses_it_is_refused():
         estimate_memory(Sparse(nn.EmbeddingBag), words, optimizer="sgd")
 
 
-def test_a_model_without_anything_to_train_and_inputs_without_a_tensor_are_refused():
+def test_inputs_without_a_tensor_are_refused():
     shared = estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2)
     assert shared.moments[0].gathered == 4 * (WIDTH + 1)
-    with pytest.raises(ValueError, match="training=False"):
-        estimate_memory(nn.ReLU(), EXAMPLE)
     with pytest.raises(ValueError, match="inputs need a tensor"):
         estimate_memory(mlp(), "no tensor")
 
@@ -390,16 +380,6 @@ def test_it_says_where_the_peak_is_and_draws_it_in_gigabytes(drawn, optimizer):
     assert peak_gb < drawn[0].get_ylim()[1] < 1.5 * peak_gb
     names = {text.get_text().removesuffix(" →"): text.xy[0] for text in drawn[0].texts}
     assert names["forward"] == 0 < names["backward"] < names["optimizer"]
-
-
-def test_it_shows_itself_as_text_card_and_picture():
-    found = estimate_memory(mlp(), EXAMPLE, batch=8, shards=2)
-    assert "activations" in repr(found) and "shared by 2 devices" in repr(found)
-    assert "<table" in found._repr_html_()
-    phases = dict.fromkeys(moment.phase for moment in found.moments)
-    assert list(phases) == ["forward", "backward", "optimizer"]
-    assert found.plot().png.startswith(b"\x89PNG")
-    assert sum(found.parts().values()) == pytest.approx(found.needed_bytes)
 
 
 def test_memory_that_error_correction_takes_is_not_counted():

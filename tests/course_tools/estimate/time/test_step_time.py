@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_tools.estimate import count_work, estimate
+from course_tools.estimate import estimate
 from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.time.step_time import (
@@ -148,13 +148,3 @@ def test_a_host_that_launches_faster_prepares_a_step_faster_by_the_same_factor()
     old, new = cloud_host(find_chip("T4")), cloud_host(find_chip("H100"))
     assert new.launch_s < old.launch_s
     assert new.step_s / new.launch_s == pytest.approx(old.step_s / old.launch_s)
-
-
-def test_a_small_batch_is_limited_by_launches_and_a_large_product_by_arithmetic():
-    chip, deep = find_chip("A100"), nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
-    assert step_time(count_work(deep, torch.empty(1, 8), training=False), chip).limit == "launches"
-    wide = count_work(nn.Linear(16_384, 16_384), torch.empty(16_384, 16_384), training=False)
-    assert step_time(wide, chip).limit == "arithmetic"
-    assert (
-        step_time(count_work(nn.ReLU(), torch.empty(2**30), training=False), chip).limit == "memory"
-    )
