@@ -443,7 +443,7 @@ NOT_ON_THE_CPU = ("not implemented for", "could not create a primitive")
 
 def run(func: Any, slow: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an operation; what the CPU lacks or takes long for in 16 bits in 32, rounded after."""
-    if slow and any(each.dtype == torch.float16 for each in given_tensors(args, kwargs)):
+    if slow and has_one_narrow_type(given_tensors(args, kwargs)):
         return run_widened(func, args, kwargs)
     try:
         return func(*args, **kwargs)
@@ -474,6 +474,11 @@ def rounded(value: Any, dtype: torch.dtype) -> Any:
 def is_narrow(value: Any) -> bool:
     """Tell whether a value is a tensor of 16 bits."""
     return isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+
+
+def has_one_narrow_type(tensors: list[Tensor]) -> bool:
+    """Tell whether tensors have one type of 16 bits; PyTorch refuses most mixtures."""
+    return is_narrow(tensors[0]) and len({each.dtype for each in tensors}) == 1
 
 
 def widened(value: Any) -> Any:
