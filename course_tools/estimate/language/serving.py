@@ -323,7 +323,8 @@ def estimate_serving(
     runtimes = serving_numbers()["runtimes"]
     runtime = spelled("runtime", runtime, runtimes, dict.fromkeys(GGUF, "llama.cpp"))
     program = runtimes[runtime]
-    spelled("number of bits", str(bits), program["bytes"])
+    if str(bits) not in program["bytes"]:
+        raise ValueError(f"bits must be one of {', '.join(program['bytes'])}, but got {bits!r}.")
     counts = {"batch": batch, "prompt": prompt, "generated": generated}
     counts = {each: check_positive(each, value) for each, value in counts.items()}
     serving = Serving(name=name, shape=shape, bits=int(bits), runtime=runtime, **counts)

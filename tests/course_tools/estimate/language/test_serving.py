@@ -184,7 +184,8 @@ def test_a_model_that_fits_nowhere_is_offered_with_the_computers_own_memory():
     ("changed", "message"),
     [
         ({"model": "bert-base-uncased"}, "BERT base is an encoder.*writes no answers"),
-        ({"bits": 3}, "unknown number of bits '3'. Pass one of 16, 8, 4"),
+        ({"bits": 3}, "bits must be one of 16, 8, 4, but got 3"),
+        ({"bits": -8.5}, "bits must be one of 16, 8, 4, but got -8.5"),
         ({"runtime": "SGLang"}, "unknown runtime 'SGLang'. Pass one of vLLM, llama.cpp"),
         ({"batch": 0}, "batch must be a positive integer"),
         ({"card": "2 x T4"}, "on one card, but 2 x T4"),
