@@ -349,7 +349,7 @@ def _add_serving(command: Parser) -> None:
     add = command.add_argument
     add("model", help=MODEL)
     add("--runtime", help="vLLM, llama.cpp or Transformers (vLLM)")
-    add("--bits", type=int, choices=(16, 8, 4), help="of a weight (16)")
+    add("--bits", type=int, choices=(16, 8, 4), help="of a weight (as published: mostly 16)")
     add("--batch", type=_positive, metavar="N", help="requests that are answered at once (1)")
     add("--prompt", type=_positive, metavar="N", help="tokens of a request (512)")
     add("--generated", type=_positive, metavar="N", help="tokens of an answer (256)")

@@ -7,7 +7,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ CONTEXT = (
 LARGEST = 10**7  # no figure of a shape is larger
 # what stands after a model's name without changing its shape
 ENDINGS = "instruct|chat|hf|it|base|uncased|cased|pt|gguf|gptq|awq|bnb|4bit|8bit|v[01]|preview"
-ENDINGS += "|beta|thinking|4k|8k|128k|fp16|bf16"
+ENDINGS += "|beta|thinking|4k|8k|128k|fp16|bf16|fp8|int[48]|quantized(\\.w[48]a\\d+)?"
 FEED_FORWARD = ("gate", "up", "down")
 
 
@@ -71,7 +71,7 @@ class LanguageModel:
         experts_used: how many a token uses. An even share of the tokens for each is assumed.
         context: the most tokens that it was made for, or None where that is not known.
         encoder: whether it reads texts and writes none, as BERT does.
-        published_bits: of a weight in the files that its makers publish.
+        published_bits: of a weight in the files that are published under its name.
     """
 
     layers: int
@@ -250,7 +250,28 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
             f"unknown model {str(model)!r}{near}. `python -m course_tools.estimate finetune "
             f"--help` lists all. Or pass the config.json of a model that writes or reads text."
         )
-    return language_models()[name]
+    return replace(language_models()[name], **_bits_in(str(model)))
+
+
+#: bits of a weight, by what names of files say of them; the first that is found counts
+NAMED_BITS = {8: r"8-?bit|int8|fp8|w8a", 4: r"4-?bit|int4|fp4|w4a|awq|gptq|bnb"}
+
+
+def _bits_in(name: str) -> dict[str, int]:
+    """Return the bits that a name says, such as "unsloth/Meta-Llama-3.1-8B-bnb-4bit", or nothing.
+
+    The methods are called as in `quant_method` of Transformers; AWQ and GPTQ have 4 bits mostly.
+    """
+    said = [bits for bits, words in NAMED_BITS.items() if re.search(words, name.casefold())]
+    return {"published_bits": said[0]} if said else {}
+
+
+def _stored_bits(how: Mapping[str, Any]) -> dict[str, int]:
+    """Return the bits that `quantization_config` of a config.json says, or nothing."""
+    for bits in NAMED_BITS:
+        if how.get("bits") == bits or how.get(f"load_in_{bits}bit"):
+            return {"published_bits": bits}
+    return _bits_in(str(how.get("quant_method", "")))
 
 
 def _from_file(path: Path) -> LanguageModel:
@@ -266,6 +287,7 @@ def _from_file(path: Path) -> LanguageModel:
 def _from_config(config: Mapping[str, Any]) -> LanguageModel:
     """Return the shape that a config.json of Transformers describes."""
     inner = config.get("text_config")  # the part that reads, where there are others
+    stored = config.get("quantization_config") or {}
     config = inner if isinstance(inner, Mapping) else config
     kind = str(config.get("model_type", ""))
     types = config.get("layer_types") or ()
@@ -298,6 +320,7 @@ def _from_config(config: Mapping[str, Any]) -> LanguageModel:
         experts_used=min(experts, _figure(config, ("num_experts_per_tok",), 1)),
         context=_figure(config, CONTEXT, None),
         encoder=kind in ENCODERS,
+        **_stored_bits(stored if isinstance(stored, Mapping) else {}),
     )
 
 

@@ -249,7 +249,7 @@ class Serving:
             lines.append(f"The model was made for at most {self.shape.context:,} tokens.")
         if self.bits > self.shape.published_bits:
             few = self.shape.published_bits
-            lines.append(f"Its makers publish it in {few} bits: bits={few} asks about that.")
+            lines.append(f"It is published in {few} bits: bits={few} asks about that.")
         return lines
 
     def details(self, rows: Sequence[Answer]) -> list[str]:
@@ -277,7 +277,7 @@ def estimate_serving(
     *,
     devices: Sequence[str | Chip | Machine] = DEVICES,
     requests: int = 1000,
-    bits: int = 16,
+    bits: int | None = None,
     runtime: str = "vLLM",
     batch: int = 1,
     prompt: int = 512,
@@ -297,7 +297,8 @@ def estimate_serving(
         model: as for `estimate_finetuning`.
         devices: as for `estimate`, one card each.
         requests: of the whole job, whose hours and cost are answered.
-        bits: of a weight: 16, 8 or 4.
+        bits: of a weight: 16, 8 or 4; None takes those of the published files, which the name or
+            config.json says, or 16.
         runtime: "vLLM", "llama.cpp" (or "Ollama", which has it inside) or "Transformers"; each has
             its own format of 8 and 4 bits.
         batch: requests that are answered at once.
@@ -323,6 +324,7 @@ def estimate_serving(
     runtimes = serving_numbers()["runtimes"]
     runtime = spelled("runtime", runtime, runtimes, dict.fromkeys(GGUF, "llama.cpp"))
     program = runtimes[runtime]
+    bits = shape.published_bits if bits is None else bits
     if str(bits) not in program["bytes"]:
         raise ValueError(f"bits must be one of {', '.join(program['bytes'])}, but got {bits!r}.")
     counts = {"batch": batch, "prompt": prompt, "generated": generated}

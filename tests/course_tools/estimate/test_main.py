@@ -150,7 +150,8 @@ MINE = ["resnet50d", "--chip", "My card", "100", "900", "24"]
         (["resnet50d", "--devices", ""], 2, "`python -m course_tools.estimate --help` lists all."),
         (["resnet50d", "--link", "token ring"], 2, "course_tools.estimate --help` lists all"),
         (["finetune", "Qwen2.5 7B", "--method", "full"], 0, "--in-backward, --chunks 8"),
-        (["serve", "openai/gpt-oss-20b"], 0, "publish it in 4 bits: --bits 4 asks"),  # its README
+        (["serve", "openai/gpt-oss-20b"], 0, "The job: gpt-oss 20B, --bits 4,"),  # its README
+        (["serve", "gpt-oss-20b", "--bits", "16"], 0, "published in 4 bits: --bits 4 asks"),
         (["serve", "bert-base"], 2, "is a question about a network, with --inference"),
         ([*MINE, "--devices", "T4", "--price", "My card=0.4"], 0, "My card $0.40 (your price)"),
         (["resnet50d", "--devices", "T4", "L4", "--price", "T4=0.35,L4=0.7"], 0, "your price"),

@@ -73,7 +73,7 @@ def test_a_shape_has_as_many_weights_as_the_published_model(name, published):
         ("gpt2", "GPT-2"),
         ("openai-community/gpt2-xl", "GPT-2 XL"),
         ("google/gemma-2-9b-it", "Gemma 2 9B"),
-        ("Qwen/Qwen2.5-0.5B-Instruct-GPTQ-Int4", None),
+        ("Qwen/Qwen2.5-0.5B-Instruct-GPTQ-Int4", "Qwen2.5 0.5B"),
         ("Qwen/Qwen3-30B-A3B", "Qwen3 30B-A3B"),
         ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "Llama 3.1 8B"),
         ("llama-3.1-8b", "Llama 3.1 8B"),
@@ -121,6 +121,39 @@ FALCON |= {"num_attention_heads": 71, "multi_query": True}
 )
 def test_a_configuration_gives_the_shape(config, parameters):
     assert find_language_model(config).parameters == pytest.approx(parameters, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("typed", "bits"),  # of the files with these names on the Hub
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", 16),
+        ("openai/gpt-oss-20b", 4),
+        ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", 4),
+        ("TheBloke/Llama-2-7B-Chat-AWQ", 4),
+        ("TheBloke/Mistral-7B-v0.1-GPTQ", 4),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", 8),
+        ("Qwen/Qwen3-8B-FP8", 8),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", 4),
+    ],
+)
+def test_a_name_says_in_how_many_bits_its_files_are(typed, bits):
+    assert find_language_model(typed).published_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("stored", "bits"),  # as Transformers writes them for each method
+    [
+        (None, 16),
+        ({"quant_method": "mxfp4"}, 4),
+        ({"quant_method": "fp8", "fmt": "e4m3"}, 8),
+        ({"quant_method": "gptq", "bits": 8}, 8),
+        ({"quant_method": "awq", "bits": 4}, 4),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": False, "load_in_4bit": True}, 4),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True, "load_in_4bit": False}, 8),
+    ],
+)
+def test_a_configuration_says_in_how_many_bits_its_files_are(stored, bits):
+    assert find_language_model(MISTRAL | {"quantization_config": stored}).published_bits == bits
 
 
 @pytest.mark.parametrize(
