@@ -250,27 +250,28 @@ def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -
             f"unknown model {str(model)!r}{near}. `python -m course_tools.estimate finetune "
             f"--help` lists all. Or pass the config.json of a model that writes or reads text."
         )
-    return replace(language_models()[name], **_bits_in(str(model)))
+    shape = language_models()[name]
+    return replace(shape, published_bits=_bits_in(str(model), shape.published_bits))
 
 
 #: bits of a weight, by what names of files say of them; the first that is found counts
 NAMED_BITS = {8: r"8-?bit|int8|fp8|w8a", 4: r"4-?bit|int4|fp4|w4a|awq|gptq|bnb"}
 
 
-def _bits_in(name: str) -> dict[str, int]:
-    """Return the bits that a name says, such as "unsloth/Meta-Llama-3.1-8B-bnb-4bit", or nothing.
+def _bits_in(name: str, usual: int = 16) -> int:
+    """Return the bits that a name says, such as "unsloth/Meta-Llama-3.1-8B-bnb-4bit".
 
     The methods are called as in `quant_method` of Transformers; AWQ and GPTQ have 4 bits mostly.
     """
     said = [bits for bits, words in NAMED_BITS.items() if re.search(words, name.casefold())]
-    return {"published_bits": said[0]} if said else {}
+    return said[0] if said else usual
 
 
-def _stored_bits(how: Mapping[str, Any]) -> dict[str, int]:
-    """Return the bits that `quantization_config` of a config.json says, or nothing."""
+def _stored_bits(how: Mapping[str, Any]) -> int:
+    """Return the bits that `quantization_config` of a config.json says."""
     for bits in NAMED_BITS:
         if how.get("bits") == bits or how.get(f"load_in_{bits}bit"):
-            return {"published_bits": bits}
+            return bits
     return _bits_in(str(how.get("quant_method", "")))
 
 
@@ -320,7 +321,7 @@ def _from_config(config: Mapping[str, Any]) -> LanguageModel:
         experts_used=min(experts, _figure(config, ("num_experts_per_tok",), 1)),
         context=_figure(config, CONTEXT, None),
         encoder=kind in ENCODERS,
-        **_stored_bits(stored if isinstance(stored, Mapping) else {}),
+        published_bits=_stored_bits(stored if isinstance(stored, Mapping) else {}),
     )
 
 
