@@ -268,11 +268,14 @@ def _bits_in(name: str, usual: int = 16) -> int:
 
 
 def _stored_bits(how: Mapping[str, Any]) -> int:
-    """Return the bits that `quantization_config` of a config.json says."""
+    """Return the bits of a weight that `quantization_config` of a config.json says."""
+    groups = how.get("config_groups") or {}  # of compressed-tensors, each with its own layers
+    weights = [group.get("weights") or {} for group in groups.values()]
+    said = [how.get("bits"), *(each.get("num_bits") for each in weights)]
     for bits in NAMED_BITS:
-        if how.get("bits") == bits or how.get(f"load_in_{bits}bit"):
+        if bits in said or how.get(f"load_in_{bits}bit"):
             return bits
-    return _bits_in(str(how.get("quant_method", "")))
+    return _bits_in(f"{how.get('quant_method')} {how.get('quant_algo')}")
 
 
 def _from_file(path: Path) -> LanguageModel:

@@ -140,6 +140,10 @@ def test_a_name_says_in_how_many_bits_its_files_are(typed, bits):
     assert find_language_model(typed).published_bits == bits
 
 
+GROUPS = {"group_0": {"input_activations": {"num_bits": 8}, "weights": {"num_bits": 4}}}
+GROUPS |= {"group_1": {"input_activations": {"num_bits": 8}, "weights": None}}
+
+
 @pytest.mark.parametrize(
     ("stored", "bits"),  # as Transformers writes them for each method
     [
@@ -148,6 +152,8 @@ def test_a_name_says_in_how_many_bits_its_files_are(typed, bits):
         ({"quant_method": "fp8", "fmt": "e4m3"}, 8),
         ({"quant_method": "gptq", "bits": 8}, 8),
         ({"quant_method": "awq", "bits": 4}, 4),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, 4),
+        ({"quant_method": "compressed-tensors", "config_groups": GROUPS}, 4),
         ({"quant_method": "bitsandbytes", "load_in_8bit": False, "load_in_4bit": True}, 4),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True, "load_in_4bit": False}, 8),
     ],
