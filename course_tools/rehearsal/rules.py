@@ -143,8 +143,9 @@ LACKS = {
     "aten::igammac": ("igammac_cuda", SIXTEEN_BITS),
     "aten::logaddexp": ("logaddexp_cuda", (torch.complex64, torch.complex128)),
 }
-#: of 16 bits they run in 32 and are rounded: a GPU's tensor cores add up in 32 bits too, and a CPU
-#: without instructions for 16 bits takes forty times as long (measured on an AMD EPYC with AVX2)
+#: of 16 bits they run in 32 and are rounded. A GPU adds up in 32 bits, but for a few steps (notes
+#: of PyTorch on numerical accuracy). A CPU without instructions for 16 bits takes some forty times
+#: as long in them (measured on an AMD EPYC with AVX2).
 SLOW = {"aten::convolution", "aten::convolution_backward"}
 SLOW |= {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::addbmm"}
 #: how the names of PyTorch's own operations begin
